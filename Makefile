@@ -1,0 +1,56 @@
+# The only command list. `make` alone prints it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+UV_VERSION := 0.13.8
+PYTHON ?= python3
+BIN := .venv/bin
+export UV_PYTHON_DOWNLOADS := never
+DURATION ?= 120
+SEED ?=
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: .venv/.ready ## build the environment in .venv (about 10 s, once)
+	@echo "ready: run 'source .venv/bin/activate', then 'forebay --help' or 'uv run forebay --help'"
+
+.boot/bin/uv:
+	@echo "installing uv $(UV_VERSION) into .boot (about 5 s)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Forebay needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11.")'
+	@$(PYTHON) -m venv .boot || { echo "python3 cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
+	@.boot/bin/pip install -q --disable-pip-version-check "uv==$(UV_VERSION)"
+
+.venv/.ready: .boot/bin/uv pyproject.toml uv.lock
+	@.boot/bin/uv sync --quiet --locked --all-extras --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	@touch $@
+
+setup-tools: setup ## tools the tests need beyond Python (none yet; logrotate and Azurite come with their issues)
+	@echo "nothing to install yet"
+
+setup-bench: setup ## tools the benchmarks need (none yet; nginx and aria2 come with their issues)
+	@echo "nothing to install yet"
+
+demo: setup ## from nothing to a running demo: four producers, three consumers, one of them killed (about 20 s)
+	@$(BIN)/forebay demo
+
+test: setup ## everything, with a real Kafka where Java and Maven are (about 6 min)
+	@$(BIN)/python tests/run.py
+
+check: setup ## format, lint, types, import contracts, sizes, docs that mirror code (about 20 s)
+	@echo "checking format, lint, types, contracts, sizes and docs (about 20 s)"
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q tests/architecture
+
+kafka: setup ## a real Apache Kafka on loopback until Ctrl-C (first start fetches jars with Maven, about 1 min)
+	@$(BIN)/python -m forebay.broker.kafka.trial
+
+bench-broker: setup ## brokers against bare clients (about 6 min)
+	@$(BIN)/python tests/benchmarks/broker.py
+
+torture-broker: setup ## kills, freezes, power cuts and full disks for DURATION seconds (default 120)
+	@$(BIN)/python tests/torture/broker.py --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+
+.PHONY: help setup setup-tools setup-bench demo test check kafka bench-broker torture-broker

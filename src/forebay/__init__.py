@@ -1,0 +1,1 @@
+"""Durable event pipelines. The public surface arrives with the engine."""

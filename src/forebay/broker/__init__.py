@@ -1,0 +1,1 @@
+"""Topics, records, consumer groups: one port, two brokers behind it."""

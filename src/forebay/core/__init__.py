@@ -1,0 +1,1 @@
+"""Pure vocabulary and decisions: no clock, no I/O, no await."""

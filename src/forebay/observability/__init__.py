@@ -1,0 +1,1 @@
+"""What the product says of itself: one emitter, a closed catalogue of events, redaction."""

@@ -1,0 +1,1 @@
+"""Shipped fakes, for users' tests and our own."""
