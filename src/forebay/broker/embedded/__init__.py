@@ -1,0 +1,1 @@
+"""A broker in one SQLite file: one machine, one disk, any number of processes."""
