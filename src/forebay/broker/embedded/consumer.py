@@ -227,7 +227,7 @@ class EmbeddedConsumer:
         self._reader.remove(gone)
         self._listen()
         if gone:
-            self._parts.emit("consumer.lost", group=member.group, partitions=_names(gone))
+            self._parts.emit("consumer.lost", consumer_group=member.group, partitions=_names(gone))
             listener.lost(gone)
 
     def _revoke(self, leaving: list[TopicPartition]) -> None:
@@ -239,7 +239,9 @@ class EmbeddedConsumer:
             self._reader.remove(leaving)
             member.release(leaving)
             self._listen()
-            self._parts.emit("consumer.revoked", group=member.group, partitions=_names(leaving))
+            self._parts.emit(
+                "consumer.revoked", consumer_group=member.group, partitions=_names(leaving)
+            )
 
     def _take_over(self, member: Membership, listener: Rebalance) -> None:
         claimed = member.claim()
@@ -255,7 +257,9 @@ class EmbeddedConsumer:
         self._listen()
         if claimed:
             names = [own.partition for own in claimed]
-            self._parts.emit("consumer.assigned", group=member.group, partitions=_names(names))
+            self._parts.emit(
+                "consumer.assigned", consumer_group=member.group, partitions=_names(names)
+            )
             listener.assigned({own.partition: own.committed for own in claimed})
 
     def _check_topics(self) -> None:

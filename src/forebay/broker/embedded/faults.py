@@ -72,3 +72,11 @@ def sync_refused(path: Path) -> ForebayError:
         f"The disk of {path} refused to make data durable. This process writes nothing more, what "
         f"was acknowledged is safe. Look at the disk, then start again."
     )
+
+
+def wal_deleted(path: Path) -> ForebayError:
+    return Damaged(
+        f"{path}-wal was deleted while the broker was open. Writes since then are not there; "
+        f"whether the last one is, is unknown. This process writes nothing more. Find the program "
+        f"that opened or cleaned the folder, then start again."
+    )

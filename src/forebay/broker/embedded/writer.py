@@ -12,7 +12,13 @@ from typing import Generic, Protocol, TypeVar
 import apsw
 
 from forebay.broker.embedded.bells import BellTower
-from forebay.broker.embedded.faults import commit_failed, is_failed_sync, sync_refused, translate
+from forebay.broker.embedded.faults import (
+    commit_failed,
+    is_failed_sync,
+    sync_refused,
+    translate,
+    wal_deleted,
+)
 from forebay.broker.embedded.folder import Folder
 from forebay.broker.embedded.gate import Gate
 from forebay.broker.embedded.transaction import Transaction
@@ -199,22 +205,24 @@ class Writer:
                 self._refusal = sync_refused(self._folder.file)
             return commit_failed(error, self._folder.file)
         self._probe.hit("writer.after_commit")
-        self._bound_wal()
+        try:
+            wal_bytes = self._folder.wal.stat().st_size
+        except FileNotFoundError:
+            return wal_deleted(self._folder.file)
+        if wal_bytes > self._wal_bytes_max:
+            self._truncate_wal(wal_bytes)
         return None
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _bound_wal(self) -> None:
-        """Commits checkpoint by themselves; a slow reader can keep them from starting over."""
-        size = self._folder.wal.stat().st_size
-        if size <= self._wal_bytes_max:
-            return
+    def _truncate_wal(self, wal_bytes: int) -> None:
+        """Commits checkpoint by themselves; a slow reader can keep the WAL from starting over."""
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            self._emit("broker.wal_large", bytes=size, error_message=str(error))
+            self._emit("broker.wal_large", bytes=wal_bytes, error_message=str(error))
 
     def _abandon(self, gathered: deque[Work]) -> None:
         """Nobody waits for ever for a writer that is gone."""
