@@ -107,7 +107,7 @@ def _numeric_columns(table: Table) -> list[bool]:
 
 def _print_rich(table: Table) -> None:
     from rich.console import Console  # noqa: PLC0415  a pipe needs no rich
-    from rich.table import Table as RichTable  # noqa: PLC0415
+    from rich.table import Table as RichTable  # noqa: PLC0415  the same
 
     drawn = RichTable(box=None, header_style="bold", pad_edge=False)
     for head, numeric in zip(table.heads, _numeric_columns(table), strict=True):
@@ -118,6 +118,6 @@ def _print_rich(table: Table) -> None:
 
 
 def _escaped(cell: str) -> str:
-    from rich.markup import escape  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415  the same
 
     return escape(cell)

@@ -1,6 +1,7 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple, TypeAlias, overload
+from typing import NamedTuple, TypeAlias
 
 Offset: TypeAlias = int
 Header: TypeAlias = tuple[str, bytes | None]
@@ -47,72 +48,65 @@ class CommittedOffset(NamedTuple):
 def size_bytes(record: Record) -> int:
     """What counts against the size limit, the same on every broker."""
     payload = len(record.value or b"") + len(record.key or b"")
+    if not record.headers:
+        return payload
     return payload + sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
 
 
-_LENGTHS = Struct(">Hi")
+_LENGTH = Struct(">i")
+_NULL = _LENGTH.pack(UNSET)
 
 
 def pack_headers(headers: Headers) -> bytes | None:
+    """Name and value of each, with their lengths before them."""
     if not headers:
         return None
     parts = []
     for name, value in headers:
-        encoded = name.encode()
-        parts += [_LENGTHS.pack(len(encoded), -1 if value is None else len(value)), encoded]
-        if value:
-            parts.append(value)
+        parts.append(_packed_name(name))
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts += (_LENGTH.pack(len(value)), value)
     return b"".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _packed_name(name: str) -> bytes:
+    encoded = name.encode()
+    return _LENGTH.pack(len(encoded)) + encoded
 
 
 def unpack_headers(packed: bytes) -> list[Header]:
     headers: list[Header] = []
     at = 0
     while at < len(packed):
-        name_length, value_length = _LENGTHS.unpack_from(packed, at)
-        at += _LENGTHS.size
-        name = packed[at : at + name_length].decode()
-        at += name_length
-        if value_length < 0:
+        (length,) = _LENGTH.unpack_from(packed, at)
+        value_at = at + _LENGTH.size + length
+        name = packed[at + _LENGTH.size : value_at].decode()
+        (length,) = _LENGTH.unpack_from(packed, value_at)
+        at = value_at + _LENGTH.size
+        if length == UNSET:
             headers.append((name, None))
             continue
-        headers.append((name, packed[at : at + value_length]))
-        at += value_length
+        headers.append((name, packed[at : at + length]))
+        at += length
     return headers
 
 
-class PackedHeaders(Sequence[Header]):
-    """Headers as stored, decoded on first use: most readers never look at them."""
+class StoredRecord(Record):
+    """A record whose headers stay packed until somebody asks for them: most readers never do.
 
-    __slots__ = ("_decoded", "_packed")
+    Read it by its names; unpacked as a tuple it shows the packed headers.
+    """
 
-    def __init__(self, packed: bytes) -> None:
-        self._packed = packed
-        self._decoded: list[Header] | None = None
+    __slots__ = ()
 
-    def _headers(self) -> list[Header]:
-        if self._decoded is None:
-            self._decoded = unpack_headers(self._packed)
-        return self._decoded
-
-    def __len__(self) -> int:
-        return len(self._headers())
-
-    @overload
-    def __getitem__(self, index: int) -> Header: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Header]: ...
-    def __getitem__(self, index: int | slice) -> Header | Sequence[Header]:
-        return self._headers()[index]
-
-    def __iter__(self) -> Iterator[Header]:
-        return iter(self._headers())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __hash__(self) -> int:
-        return hash(self._packed)
+    @property
+    def headers(self) -> Headers:
+        stored: object = self[2]
+        return unpack_headers(stored) if isinstance(stored, bytes) else self[2] or ()
 
     def __repr__(self) -> str:
-        return repr(self._headers())
+        value, key, _, topic, partition, offset, timestamp_ms = self
+        return repr(Record(value, key, self.headers, topic, partition, offset, timestamp_ms))

@@ -56,14 +56,11 @@ class _Batch:
 
     def reports(self) -> list[Report]:
         token, error = self.token, self.error
-        if error is not None:
-            return [
-                Report(token, topic, partition, UNSET, row.timestamp_ms, error)
-                for (topic, partition), row in zip(self.places, self.rows, strict=True)
-            ]
+        offsets = self.offsets if error is None else [UNSET] * len(self.rows)
+        new, report = tuple.__new__, Report
         return [
-            Report(token, place[0], place[1], offset, row[1], None)
-            for place, offset, row in zip(self.places, self.offsets, self.rows, strict=True)
+            new(report, (token, topic, partition, offset, row[1], error))
+            for (topic, partition), offset, row in zip(self.places, offsets, self.rows, strict=True)
         ]
 
 
@@ -137,23 +134,17 @@ class EmbeddedProducer:
         version = self._parts.writer.topics_version
         limit = self._parts.record_bytes_max
         for record in records:
-            value, key, headers, name, number, _, timestamp_ms = record
+            headers, name, number = record.headers, record.topic, record.partition
             topic = self._parts.topics.get(name, version)
             size = size_bytes(record)
             if size > limit:
                 raise _too_large(record, size, limit)
             if number == UNSET:
-                number = self._choose(topic, key)
-            batch.rows.append(
-                Row(
-                    topic.partition_id(number),
-                    now_ms if timestamp_ms == UNSET else timestamp_ms,
-                    key,
-                    value,
-                    pack_headers(headers),
-                    size,
-                )
-            )
+                number = self._choose(topic, record.key)
+            id = topic.partition_id(number)
+            sent_ms = now_ms if record.timestamp_ms == UNSET else record.timestamp_ms
+            packed = pack_headers(headers)
+            batch.rows.append((id, sent_ms, record.key, record.value, packed, size))
             batch.places.append((name, number))
             batch.size += size
         batch.weight = len(batch.rows)

@@ -7,7 +7,7 @@ import apsw
 
 from forebay.broker.embedded.schema import OFFSET_MASK, row_id
 from forebay.core.errors import ForebayError, NoCommittedOffset, OffsetOutOfRange, UnknownTopic
-from forebay.core.records import UNSET, Offset, PackedHeaders, Record, TopicPartition, size_bytes
+from forebay.core.records import UNSET, Offset, Record, StoredRecord, TopicPartition, size_bytes
 
 _FETCH = (
     "SELECT value, key, headers, id, timestamp_ms FROM log "
@@ -114,20 +114,9 @@ class Reader:
         topic, partition = place.partition
         first = row_id(place.partition_id, place.position)
         end = row_id(place.partition_id, place.end)
-        new, record, mask = tuple.__new__, Record, OFFSET_MASK
+        new, record, mask = tuple.__new__, StoredRecord, OFFSET_MASK
         return [
-            new(
-                record,
-                (
-                    value,
-                    key,
-                    PackedHeaders(headers) if headers else (),
-                    topic,
-                    partition,
-                    id & mask,
-                    timestamp_ms,
-                ),
-            )
+            new(record, (value, key, headers, topic, partition, id & mask, timestamp_ms))
             for value, key, headers, id, timestamp_ms in self._connection.execute(
                 _FETCH, (first, end, count)
             )

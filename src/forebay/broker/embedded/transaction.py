@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import apsw
 
@@ -14,15 +14,9 @@ Value: TypeAlias = int | float | str | bytes | None
 _INSERT = "INSERT INTO log (id, timestamp_ms, key, value, headers) VALUES (?, ?, ?, ?, ?)"
 
 
-class Row(NamedTuple):
-    """A record made ready by its sender, so that the writer only has to place it."""
-
-    partition_id: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: bytes | None
-    size: int
+# A record made ready by its sender, so that the writer only has to place it: partition id,
+# timestamp_ms, key, value, headers, size. A bare tuple: one is built for every record sent.
+Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, bytes | None, int]
 
 
 @dataclass(slots=True)
@@ -71,7 +65,7 @@ class Transaction:
 
     def append(self, rows: Sequence[Row]) -> list[Offset]:
         """Place records behind their partitions' ends; stored at the next `flush`."""
-        tails = {row.partition_id: self._tail(row.partition_id) for row in rows}
+        tails = {id: self._tail(id) for id in {row[0] for row in rows}}
         self.writes += 1
         offsets = []
         for partition_id, timestamp_ms, key, value, headers, size in rows:

@@ -81,7 +81,7 @@ class Demo(Command):
             return
         from rich.live import Live  # noqa: PLC0415  a pipe needs no rich
 
-        from forebay.cli.demo.live import LiveTable  # noqa: PLC0415
+        from forebay.cli.demo.live import LiveTable  # noqa: PLC0415  the same
 
         with Live(auto_refresh=False) as live:
             yield LiveTable(Progress(crew, lag, every_seconds=0.25), live)

@@ -1,0 +1,1 @@
+"""Apache Kafka through librdkafka, and a real broker from jars for trials and tests."""
