@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.broker import test_commit
-from forebay.broker.embedded import consumer as consumer_module
-from forebay.broker.embedded import groups, producer
+from forebay.broker.embedded import bells, groups, producer
 from forebay.core.records import Record, TopicPartition
 from forebay.core.topics import TopicSpec
 from forebay.testing.probe import RecordingProbe
@@ -41,20 +40,25 @@ def test_a_record_that_comes_between_look_and_wait_wakes_the_reader_at_once(open
     assert wake_up_seconds(open_broker, send) < 0.1
 
 
-def test_a_bell_that_is_drained_after_the_look_is_caught(open_broker, send, monkeypatch):
-    class Forgetful(consumer_module.EmbeddedConsumer):
-        def _poll(self, deadline, max_records, max_bytes):
-            wait = self._bell.wait
+def test_a_bell_that_is_silenced_after_the_look_is_caught(open_broker, send, monkeypatch):
+    class Forgetful(bells.Bell):
+        def wait(self, seconds):
+            super().wait(0)
+            super().wait(seconds)
 
-            def drain_then_wait(seconds):
-                self._bell.drain()
-                wait(seconds)
-
-            self._bell.wait = drain_then_wait
-            return super()._poll(deadline, max_records, max_bytes)
-
-    monkeypatch.setattr("forebay.broker.embedded.broker.EmbeddedConsumer", Forgetful)
+    monkeypatch.setattr(bells, "Bell", Forgetful)
     assert wake_up_seconds(open_broker, send) > 0.1
+
+
+def test_a_reader_without_a_fifo_still_wakes_within_its_polling_pause(
+    open_broker, send, monkeypatch
+):
+    class NoFifo:
+        def __init__(self, folder):
+            raise OSError("this system has no FIFOs")
+
+    monkeypatch.setattr(bells, "Bell", NoFifo)
+    assert wake_up_seconds(open_broker, send) < 0.1
 
 
 def test_a_commit_without_a_fence_is_caught_by_the_contract(broker, monkeypatch):

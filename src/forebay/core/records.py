@@ -56,6 +56,9 @@ def size_bytes(record: Record) -> int:
 _LENGTH = Struct(">i")
 _NULL = _LENGTH.pack(UNSET)
 
+# What a packed header takes beyond the bytes of its name and value.
+HEADER_FRAME_BYTES = 2 * _LENGTH.size
+
 
 def pack_headers(headers: Headers) -> bytes | None:
     """Name and value of each, with their lengths before them."""

@@ -1,6 +1,7 @@
 """Waking readers in other processes: a FIFO for each waiter, linked where it wants to hear.
 
-The rule that loses no wake-up: drain the bell, then read the log, then wait.
+The rule that loses no wake-up: silence the bell, then read the log, then wait. `wait` silences it
+on its way out, so whatever rings after that ends the next wait at once.
 """
 
 import os
@@ -92,14 +93,10 @@ class Bell:
             os.link(self._path, self._link(rope))
         self._ropes = set(ropes)
 
-    def drain(self) -> None:
-        with suppress(BlockingIOError):
-            while os.read(self._descriptor, 4096):
-                pass
-
     def wait(self, seconds: float) -> None:
         """Until rung or the time is over."""
-        select.select([self._descriptor], [], [], max(0.0, seconds))
+        if select.select([self._descriptor], [], [], max(0.0, seconds))[0]:
+            os.read(self._descriptor, 4096)
 
     def ring(self) -> None:
         """From a signal handler: end the wait in progress."""
@@ -129,19 +126,18 @@ class PollingBell:
     def listen(self, ropes: Collection[str]) -> None:
         pass
 
-    def drain(self) -> None:
-        self._rung = False
-        self._version = self._look()
-
     def wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         pause = self.SHORTEST_SECONDS
-        while not self._rung and self._look() == self._version:
+        version = self._look()
+        while not self._rung and version == self._version:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return
             time.sleep(min(pause, remaining))
             pause = min(pause * 2, self.LONGEST_SECONDS)
+            version = self._look()
+        self._rung, self._version = False, version
 
     def ring(self) -> None:
         self._rung = True

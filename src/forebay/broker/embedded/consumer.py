@@ -95,7 +95,6 @@ class EmbeddedConsumer:
 
     def _poll(self, deadline: float, max_records: int, max_bytes: int) -> list[Record]:
         while not self._is_closing:
-            self._bell.drain()
             self._keep_membership()
             records = self._reader.fetch(max_records, max_bytes)
             remaining = deadline - time.monotonic()

@@ -1,5 +1,6 @@
 """What SQLite's errors mean to a caller."""
 
+import errno
 from pathlib import Path
 
 import apsw
@@ -15,9 +16,9 @@ from forebay.core.errors import (
 )
 
 
-def translate(error: apsw.Error, path: Path) -> ForebayError:
+def translate(error: apsw.Error | OSError, path: Path) -> ForebayError:
     match error:
-        case apsw.FullError():
+        case apsw.FullError() | OSError(errno=errno.ENOSPC):
             return Full(
                 f"The disk of {path} is full. Nothing of this write was stored, what was "
                 f"acknowledged is safe. Free space, or trim topics; then try again."

@@ -15,14 +15,22 @@ class Gate:
 
     def __enter__(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        os.pwrite(self._descriptor, b"%-10d" % os.getpid(), 0)
 
     def __exit__(self, *exc: object) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
-    def last_holder(self) -> str:
-        """The process that entered last, for messages about a gate that does not open."""
-        return os.pread(self._descriptor, 10, 0).decode().strip() or "unknown"
+    def holder(self) -> str | None:
+        """The process that is in the gate, where the kernel tells: for messages."""
+        inode = os.fstat(self._descriptor).st_ino
+        try:
+            locks = Path("/proc/locks").read_text().splitlines()
+        except FileNotFoundError:
+            return None
+        for lock in locks:
+            fields = lock.split()
+            if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+                return fields[4]
+        return None
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -5,7 +5,7 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
-from forebay.broker.embedded import groups, retention
+from forebay.broker.embedded import groups, retention, topics
 from forebay.broker.embedded.bells import BellTower
 from forebay.broker.embedded.folder import Folder
 from forebay.broker.embedded.liveness import SignOfLife, is_dead
@@ -88,6 +88,7 @@ class Keeper:
     def _turn(self, now: float) -> None:
         try:
             self._beat(now)
+            self._writer.topics_version = self._connection.execute(topics.VERSION).get
             self._probe_peers(now)
             self._do_chores(now)
         except ForebayError:

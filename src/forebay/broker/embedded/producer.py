@@ -12,7 +12,7 @@ from forebay.broker.port import Report
 from forebay.broker.settings import ProducerSettings
 from forebay.core.errors import Closed, ForebayError, Full, OutcomeUnknown, RecordTooLarge
 from forebay.core.partitioning import partition_of
-from forebay.core.records import UNSET, Offset, Record, pack_headers, size_bytes
+from forebay.core.records import HEADER_FRAME_BYTES, UNSET, Offset, Record, pack_headers
 
 # Records without a key stay on one partition for a while: neighbours are cheaper to store.
 KEYLESS_RUN = 100
@@ -133,19 +133,22 @@ class EmbeddedProducer:
         now_ms = int(self._parts.clock.now() * 1000)
         version = self._parts.writer.topics_version
         limit = self._parts.record_bytes_max
+        topic: Topic | None = None
         for record in records:
-            headers, name, number = record.headers, record.topic, record.partition
-            topic = self._parts.topics.get(name, version)
-            size = size_bytes(record)
+            value, key, number = record.value, record.key, record.partition
+            if topic is None or topic.name != record.topic:
+                topic = self._parts.topics.get(record.topic, version)
+            packed = pack_headers(record.headers)
+            size = len(value or b"") + len(key or b"")
+            if packed is not None:
+                size += len(packed) - HEADER_FRAME_BYTES * len(record.headers)
             if size > limit:
                 raise _too_large(record, size, limit)
             if number == UNSET:
-                number = self._choose(topic, record.key)
-            id = topic.partition_id(number)
+                number = self._choose(topic, key)
             sent_ms = now_ms if record.timestamp_ms == UNSET else record.timestamp_ms
-            packed = pack_headers(headers)
-            batch.rows.append((id, sent_ms, record.key, record.value, packed, size))
-            batch.places.append((name, number))
+            batch.rows.append((topic.partition_id(number), sent_ms, key, value, packed, size))
+            batch.places.append((topic.name, number))
             batch.size += size
         batch.weight = len(batch.rows)
 
@@ -171,13 +174,10 @@ class EmbeddedProducer:
     def _collect(self) -> bool:
         """Take over what the writer has settled, without waiting."""
         found = False
-        while True:
-            try:
-                batch = self._done.get_nowait()
-            except Empty:
-                return found
-            self._take_over(batch)
+        while not self._done.empty():
+            self._take_over(self._done.get_nowait())
             found = True
+        return found
 
     def _wait_for_one(self, timeout_seconds: float) -> None:
         oldest = next(iter(self._open))
@@ -206,7 +206,7 @@ class EmbeddedProducer:
         batch.is_given_up = True
         batch.error = OutcomeUnknown(
             f"The write was not acknowledged {when}, so it may or may not be there. "
-            f"{self._parts.writer.who_wrote_last()}"
+            f"{self._parts.writer.who_is_writing()}"
         )
         self._take_over(batch)
 

@@ -20,6 +20,9 @@ from forebay.core.errors import (
 from forebay.core.records import TopicPartition
 from forebay.core.topics import TopicSpec, check_partitions, check_spec
 
+# Rises whenever a topic is created, extended or deleted by any process.
+VERSION = "SELECT value FROM meta WHERE name = 'topics_version'"
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -37,7 +40,7 @@ class Topic:
 
 
 class TopicIndex:
-    """Topics by name, read once and again whenever the writer saw that topics changed."""
+    """Topics by name, read once and again whenever topics have changed."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -191,4 +194,5 @@ def _add_partitions(transaction: Transaction, topic_id: int, first: int, end: in
 
 def _changed(transaction: Transaction) -> None:
     transaction.write("UPDATE meta SET value = value + 1 WHERE name = 'topics_version'")
+    transaction.topics_version = transaction.value(VERSION)
     groups.rebalance_all(transaction)

@@ -40,6 +40,7 @@ class Transaction:
         self._tails: dict[int, _Tail] = {}
         self._rows: list[tuple[int, int, bytes | None, bytes | None, bytes | None]] = []
         self.writes = 0
+        self.topics_version: int | None = None
         self.topics: set[int] = set()
         self.groups: set[int] = set()
 

@@ -77,6 +77,7 @@ class Writer:
         self._emit = emit
         self._probe = probe
         self._gaps = gaps
+        self._wal = folder.wal
         self._gate = Gate(folder.gate)
         self._tower = BellTower(folder.bells)
         self._connection = folder.connect()
@@ -110,14 +111,14 @@ class Writer:
     def why_no_answer(self, seconds: float) -> str:
         return (
             f"{self._folder.file} gave no answer for {seconds:g} s; whether the write is there is "
-            f"unknown. {self.who_wrote_last()}"
+            f"unknown. {self.who_is_writing()}"
         )
 
-    def who_wrote_last(self) -> str:
-        return (
-            f"Process {self._gate.last_holder()} was the last to write: if it is frozen, let it go "
-            f"on or end it."
-        )
+    def who_is_writing(self) -> str:
+        holder = self._gate.holder()
+        if holder is None:
+            return "No process is writing now; look at the disk."
+        return f"Process {holder} is writing: if it is frozen, let it go on or end it."
 
     def close(self) -> None:
         """Commit what was handed over, then stop. May repeat."""
@@ -184,9 +185,6 @@ class Writer:
                 if error := _apply(work, transaction):
                     errors[at] = error
             transaction.flush()
-            self.topics_version = self._connection.execute(
-                "SELECT value FROM meta WHERE name = 'topics_version'"
-            ).get
             self._probe.hit("writer.before_commit")
         except apsw.Error as error:
             self._roll_back()
@@ -194,7 +192,10 @@ class Writer:
         except BaseException:
             self._roll_back()
             raise
-        return self._make_durable()
+        failure = self._make_durable()
+        if failure is None and transaction.topics_version is not None:
+            self.topics_version = transaction.topics_version
+        return failure
 
     def _make_durable(self) -> ForebayError | None:
         try:
@@ -206,7 +207,7 @@ class Writer:
             return commit_failed(error, self._folder.file)
         self._probe.hit("writer.after_commit")
         try:
-            wal_bytes = self._folder.wal.stat().st_size
+            wal_bytes = self._wal.stat().st_size
         except FileNotFoundError:
             return wal_deleted(self._folder.file)
         if wal_bytes > self._wal_bytes_max:
