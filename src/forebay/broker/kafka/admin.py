@@ -8,7 +8,13 @@ from confluent_kafka.admin._topic import TopicDescription as ClientTopicDescript
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from forebay.broker.kafka.errors import translate
-from forebay.broker.kafka.questions import ANSWER_SECONDS, Questions, client_partition
+from forebay.broker.kafka.questions import (
+    ANSWER_SECONDS,
+    OFFSETS,
+    Questions,
+    client_partition,
+    partition_of,
+)
 from forebay.broker.port import (
     GroupDescription,
     GroupMember,
@@ -31,7 +37,7 @@ from forebay.core.errors import (
     Unusable,
 )
 from forebay.core.records import Offset, TopicPartition
-from forebay.core.topics import TopicSpec, check_partitions, check_spec
+from forebay.core.topics import TopicSpec, check_name, check_partitions, check_spec
 
 _LOOK_AGAIN_SECONDS = 0.02
 _NO_ID = "A" * 22
@@ -79,6 +85,7 @@ class KafkaAdmin:
         self._wait_until(f"Topic {name} gets leaders", lambda: self._is_led(name, partitions))
 
     def delete_topic(self, name: str) -> None:
+        check_name(name)
         self._questions.tell(
             f"Deleting topic {name!r}", lambda client: client.delete_topics([name])[name]
         )
@@ -95,10 +102,7 @@ class KafkaAdmin:
         trimmed = self._questions.ask_all(
             "Trimming records", lambda client: client.delete_records(places)
         )
-        return {
-            TopicPartition(place.topic, place.partition): result.low_watermark
-            for place, result in trimmed.items()
-        }
+        return {partition_of(place): result.low_watermark for place, result in trimmed.items()}
 
     def watermarks(
         self, partitions: Collection[TopicPartition]
@@ -130,6 +134,9 @@ class KafkaAdmin:
     def reset_offsets(self, group: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         if not offsets:
             return
+        for at, offset in offsets.items():
+            if offset not in OFFSETS:
+                raise InvalidRequest(f"Group {group!r} cannot resume at offset {offset} of {at}.")
         found = self._describe_group(group)
         if found is not None and found.members:
             raise _still_active(group)
@@ -172,6 +179,7 @@ class KafkaAdmin:
     def _describe(
         self, name: str, *, must_exist: bool
     ) -> tuple[ClientTopicDescription, dict[str, str]] | None:
+        check_name(name)
         try:
             found = self._questions.ask(
                 f"Looking up topic {name!r}",
@@ -246,7 +254,7 @@ def _limit(setting: str | None) -> int | None:
 
 def _member(member: MemberDescription) -> GroupMember:
     held = member.assignment.topic_partitions if member.assignment else []
-    partitions = tuple(sorted(TopicPartition(at.topic, at.partition) for at in held))
+    partitions = tuple(sorted(partition_of(place) for place in held))
     return GroupMember(member.member_id, member.client_id, member.host, partitions)
 
 
@@ -260,7 +268,7 @@ def _still_active(group: str) -> GroupActive:
 def _raise_failures(group: str, altered: Collection[ClientPartition]) -> None:
     failures: dict[TopicPartition, ForebayError] = {}
     for place in altered:
-        at = TopicPartition(place.topic, place.partition)
+        at = partition_of(place)
         if place.error is not None:
             failures[at] = translate(place.error, f"Setting the offset of group {group!r} for {at}")
     if any(isinstance(failure, Fenced) for failure in failures.values()):

@@ -1,4 +1,5 @@
 import time
+from contextlib import ExitStack
 from functools import cached_property
 from weakref import WeakSet
 
@@ -65,8 +66,9 @@ class KafkaBroker:
 
     def close(self) -> None:
         self._closed = True
-        for client in list(self._clients):
-            client.close()
+        with ExitStack() as one_after_another:
+            for client in list(self._clients):
+                one_after_another.callback(client.close)
 
     def _check_open(self) -> None:
         if self._closed:

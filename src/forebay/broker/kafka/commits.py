@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from forebay.broker.kafka.errors import translate
+from forebay.broker.kafka.questions import OFFSETS, partition_of
 from forebay.broker.port import CommitResult
 from forebay.core.errors import CommitFailed, Fenced, ForebayError, InvalidRequest
 from forebay.core.records import CommittedOffset, TopicPartition
@@ -39,7 +40,10 @@ class Commits:
             refused = {at: offsets[at] for at in failures}
             self._finished.append(CommitResult(refused, failures))
         if places := _places(offsets, failures):
-            client.commit(offsets=places, asynchronous=True)
+            try:
+                client.commit(offsets=places, asynchronous=True)
+            except KafkaException as error:
+                self.on_commit(error.args[0], places)
 
     def finished(self) -> list[CommitResult]:
         finished, self._finished = self._finished, []
@@ -47,7 +51,8 @@ class Commits:
 
     def on_commit(self, error: KafkaError | None, places: Sequence[ClientPartition]) -> None:
         offsets = {
-            _at(place): CommittedOffset(place.offset, place.metadata or "") for place in places
+            partition_of(place): CommittedOffset(place.offset, place.metadata or "")
+            for place in places
         }
         self._finished.append(CommitResult(offsets, _outcome(places, error)))
 
@@ -58,7 +63,7 @@ class Commits:
     def _problem(self, at: TopicPartition, commit: CommittedOffset) -> ForebayError | None:
         if not self._is_ours(at):
             return Fenced(f"{at} is not assigned to this consumer (any more); drop what is read.")
-        if commit.offset < 0:
+        if commit.offset not in OFFSETS:
             return InvalidRequest(f"Offset {commit.offset} of {at} cannot be committed.")
         if len(commit.metadata) > METADATA_CHARACTERS_MAX or "\0" in commit.metadata:
             return InvalidRequest(
@@ -79,7 +84,7 @@ def _outcome(places: Sequence[ClientPartition], error: KafkaError | None) -> Fai
     """The broker answers for each partition; an error of the whole request stands for all."""
     problems = ((place, place.error or error) for place in places)
     return {
-        _at(place): translate(problem, f"Committing {_at(place)}")
+        partition_of(place): translate(problem, f"Committing {partition_of(place)}")
         for place, problem in problems
         if problem is not None
     }
@@ -91,7 +96,3 @@ def _places(offsets: Offsets, failures: Failures) -> list[ClientPartition]:
         for at, commit in offsets.items()
         if at not in failures
     ]
-
-
-def _at(place: ClientPartition) -> TopicPartition:
-    return TopicPartition(place.topic, place.partition)

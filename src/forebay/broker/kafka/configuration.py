@@ -49,7 +49,11 @@ def event_hubs(
 
 
 def for_client(settings: KafkaSettings) -> Configuration:
-    """`log_level` 0: what the client would print reaches us through its error callback."""
+    """`log_level` 0: what the client would print reaches us through its error callback.
+
+    A client that starts over from its bootstrap servers, as it does by default after some seconds
+    without a node, never finds its group's coordinator again.
+    """
     metadata_ms = _milliseconds(settings.metadata_max_age_seconds)
     return {
         "bootstrap.servers": settings.bootstrap_servers,
@@ -60,6 +64,7 @@ def for_client(settings: KafkaSettings) -> Configuration:
         "connections.max.idle.ms": _milliseconds(settings.connection_idle_seconds),
         "metadata.max.age.ms": metadata_ms,
         "topic.metadata.refresh.interval.ms": metadata_ms,
+        "metadata.recovery.strategy": "none",
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1_000,
         "allow.auto.create.topics": False,
@@ -70,11 +75,9 @@ def for_client(settings: KafkaSettings) -> Configuration:
 
 def for_producer(settings: KafkaSettings, producer: ProducerSettings) -> Configuration:
     """Idempotence is off by default in librdkafka, and a killed broker then doubles records."""
-    client = for_client(settings)
-    del client["allow.auto.create.topics"]
     pending_kib = max(1, producer.pending_bytes_max // 1024)
     return {
-        **client,
+        **for_client(settings),
         "enable.idempotence": True,
         "acks": "all",
         "partitioner": "murmur2_random",

@@ -3,6 +3,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
 
 from forebay.broker.kafka.cluster import Cluster
 from forebay.broker.kafka.commits import Commits
@@ -37,8 +38,14 @@ class KafkaConsumer:
     def subscribe(self, topics: Collection[str], listener: Rebalance) -> None:
         self._ownership.claim()
         self._named_group("subscribe")
+        if not topics:
+            raise InvalidRequest("A subscription names no topic. Name at least one.")
         for name in topics:
             check_name(name)
+        if self._readings and not self._membership.joined:
+            raise InvalidRequest(
+                "This consumer reads partitions by hand. Use another consumer to join a group."
+            )
         self._membership.join(topics, listener)
 
     def assign(self, positions: Mapping[TopicPartition, Offset]) -> None:
@@ -69,37 +76,27 @@ class KafkaConsumer:
         return records
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        self._ownership.claim()
-        started = []
-        for at in partitions:
-            self._readings[at].paused = True
-            if self._readings.started(at):
-                started.append(client_partition(at))
-        self._client.pause(started)
+        with self._ownership.busy():
+            self._client.pause(self._mark(partitions, paused=True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        self._ownership.claim()
-        started = []
-        for at in partitions:
-            self._readings[at].paused = False
-            if self._readings.started(at):
-                started.append(client_partition(at))
-        self._client.resume(started)
+        with self._ownership.busy():
+            self._client.resume(self._mark(partitions, paused=False))
 
     def seek(self, partition: TopicPartition, offset: Offset) -> None:
         self._ownership.claim()
         self._readings.move(partition, offset)
 
     def position(self, partition: TopicPartition) -> Offset:
-        self._ownership.claim()
-        position = self._reader.position(partition)
+        with self._ownership.busy():
+            position = self._reader.position(partition)
         if position is None:
             raise NoCommittedOffset(f"{partition} has no position yet: nobody said where to start.")
         return position
 
     def at_end(self, partition: TopicPartition) -> bool:
-        self._ownership.claim()
-        return self._reader.at_end(partition)
+        with self._ownership.busy():
+            return self._reader.at_end(partition)
 
     def watermarks(self, partition: TopicPartition) -> Watermarks:
         with self._ownership.busy():
@@ -108,7 +105,8 @@ class KafkaConsumer:
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> Offset:
         with self._ownership.busy():
             questions = self._cluster.questions
-            found = questions.offsets([partition], timestamp_ms)[partition]
+            earliest = max(0, timestamp_ms)  # a negative one means something else to Kafka
+            found = questions.offsets([partition], earliest)[partition]
             return found if found >= 0 else questions.end_offsets([partition])[partition]
 
     def committed(
@@ -125,9 +123,9 @@ class KafkaConsumer:
             self._commits.commit(self._client, offsets)
 
     def start_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        self._ownership.claim()
-        self._named_group("commit")
-        self._commits.start(self._client, offsets)
+        with self._ownership.busy():
+            self._named_group("commit")
+            self._commits.start(self._client, offsets)
 
     def finished_commits(self) -> list[CommitResult]:
         self._ownership.claim()
@@ -153,6 +151,8 @@ class KafkaConsumer:
             raise refused(error, connection) from error
 
     def _poll(self, deadline: float, records_max: int, bytes_max: int) -> list[Record]:
+        if self._ownership.closing:
+            return []
         self._reader.raise_for_listener()
         self._reader.raise_complaint()
         while not self._ownership.closing:
@@ -171,12 +171,16 @@ class KafkaConsumer:
                 break
         return []
 
+    def _mark(self, partitions: Iterable[TopicPartition], *, paused: bool) -> list[ClientPartition]:
+        """All are looked up first; what the client does not read yet is paused when it starts."""
+        readings = {at: self._readings[at] for at in partitions}
+        for reading in readings.values():
+            reading.paused = paused
+        return [client_partition(at) for at, reading in readings.items() if reading.started]
+
     def _look_around(self) -> None:
         """Nothing came: is that because there is nothing, or because something is wrong?"""
-        connection = self._cluster.connection
-        connection.check_admission()
-        if connection.lost and not self._cluster.questions.answers():
-            raise connection.unreachable()
+        self._cluster.questions.check_reachable()
         if not self._membership.joined:
             self._vanished.check(self._readings)
 

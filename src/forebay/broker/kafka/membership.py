@@ -4,9 +4,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from confluent_kafka import Consumer as Client
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from forebay.broker.kafka.cluster import Cluster
+from forebay.broker.kafka.errors import translate
+from forebay.broker.kafka.questions import partition_of
 from forebay.broker.kafka.reader import Reader
 from forebay.broker.port import Rebalance
 from forebay.core.errors import ForebayError, NoCommittedOffset
@@ -37,14 +40,17 @@ class Membership:
         return self._listener is not None
 
     def join(self, topics: Collection[str], listener: Rebalance) -> None:
+        try:
+            self._client.subscribe(
+                sorted(topics),
+                on_assign=self._on_assign,
+                on_revoke=self._on_revoke,
+                on_lost=self._on_lost,
+            )
+        except KafkaException as error:
+            raise translate(error.args[0], f"Joining group {self._group!r}") from error
         self._listener = listener
         self._reader.in_group = True
-        self._client.subscribe(
-            sorted(topics),
-            on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
-        )
 
     def start_what_waits(self) -> None:
         """Starts and seeks what was asked for since, and what no coordinator told us about yet."""
@@ -53,7 +59,10 @@ class Membership:
         self._reader.move()
 
     def _on_assign(self, _client: Client, given: Sequence[ClientPartition]) -> None:
-        """The client is told later where to start each; empty deltas are not passed on."""
+        """The client is told later where to start each; empty deltas are not passed on.
+
+        What else was sought meanwhile is moved later: records of it are on their way.
+        """
         self._client.incremental_assign([])
         partitions = _ours(given)
         for at in partitions:
@@ -61,7 +70,7 @@ class Membership:
         self._untold.update(partitions)
         if partitions:
             self._begin(partitions)
-            self._reader.move()
+            self._reader.move(partitions)
 
     def _on_revoke(self, _client: Client, taken: Sequence[ClientPartition]) -> None:
         told = self._told(taken)
@@ -117,7 +126,7 @@ class Membership:
 
 
 def _ours(places: Sequence[ClientPartition]) -> list[TopicPartition]:
-    return [TopicPartition(place.topic, place.partition) for place in places]
+    return [partition_of(place) for place in places]
 
 
 def _named(partitions: Sequence[TopicPartition]) -> list[str]:

@@ -24,6 +24,7 @@ from forebay.core.records import UNSET, Record, size_bytes
 # Short, so that a close from a signal handler ends a poll.
 _SLICE_SECONDS = 0.1
 _LOOK_SECONDS = 5.0
+_PURGE_SECONDS = 10.0
 # Beside a record's own bytes, its batch's header and the lengths in front of its fields.
 _FRAME_BYTES = 128
 _HEADER_FRAME_BYTES = 10
@@ -40,6 +41,9 @@ class KnownTopic:
     @property
     def narrow(self) -> bool:
         return self.batch_bytes_max is not None and self.batch_bytes_max < BATCH_BYTES
+
+    def takes(self, weight: int) -> bool:
+        return self.batch_bytes_max is None or weight <= self.batch_bytes_max
 
     def has_room(self, weight: int) -> bool:
         limit = self.batch_bytes_max or 0
@@ -99,7 +103,7 @@ class KafkaProducer:
         with ownership.busy():
             self._flush(timeout_seconds)
             self._client.purge()
-            self._client.flush(_SLICE_SECONDS)
+            self._flush(_PURGE_SECONDS)
         ownership.closed = True
         return self._hand_out()
 
@@ -120,7 +124,9 @@ class KafkaProducer:
                 f"A record of {size} bytes for topic {record.topic} was not sent: the limit is "
                 f"{self._record_bytes_max} (record_bytes_max). Its neighbours are not affected."
             )
-        if topic.batch_bytes_max is not None and _weight(record, size) > topic.batch_bytes_max:
+        if not topic.takes(_weight(record, size)):
+            topic = self._learn(record.topic)
+        if not topic.takes(_weight(record, size)):
             raise RecordTooLarge(
                 f"A record of {size} bytes for topic {record.topic} was not sent: with its frame "
                 f"it is above the topic's max.message.bytes of {topic.batch_bytes_max}. Its "
@@ -156,6 +162,7 @@ class KafkaProducer:
 
     def _produce(self, record: Record, on_delivery: Callable[..., None]) -> bool:
         """Counted first: a signal handler that closes meanwhile must find the count right."""
+        taken = False
         self._outstanding += 1
         try:
             self._client.produce(
@@ -167,13 +174,14 @@ class KafkaProducer:
                 timestamp=max(0, record.timestamp_ms),
                 headers=list(record.headers) if record.headers else None,
             )
+            taken = True
         except BufferError:
-            self._outstanding -= 1
-            return False
+            pass
         except KafkaException as error:
-            self._outstanding -= 1
             raise translate(error.args[0], f"Sending to topic {record.topic}") from error
-        return True
+        finally:
+            self._outstanding -= not taken
+        return taken
 
     def _full(self) -> Full:
         self._connection.check_admission()
@@ -199,10 +207,11 @@ class KafkaProducer:
         at = UNSET if partition is None else partition
         if error is None:
             offset, (_, timestamp) = message.offset(), message.timestamp()
-            self._reports.append(Report(token, name, at, offset or 0, timestamp, None))
+            known = UNSET if offset is None else offset
+            self._reports.append(Report(token, name, at, known, timestamp, None))
             return
         problem = translate(error, f"Sending to {name}[{at}]")
-        if isinstance(problem, (UnknownTopic, UnknownPartition)):
+        if isinstance(problem, (UnknownTopic, UnknownPartition, RecordTooLarge)):
             self._topics.pop(name, None)
         self._reports.append(Report(token, name, at, UNSET, UNSET, problem))
 

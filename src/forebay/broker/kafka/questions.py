@@ -35,13 +35,18 @@ from forebay.core.errors import (
     Unusable,
 )
 from forebay.core.records import CommittedOffset, Offset, TopicPartition
+from forebay.core.topics import check_name
 
 Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 
+OFFSETS = range(2**63)
+
 ANSWER_SECONDS = 10.0
 _SLICE_SECONDS = 0.25
 _AGAIN_SECONDS = 0.05
+# Longer than any way there and back: who is far away must not count as lost.
+_LOOK_SECONDS = 1.0
 # A topic made on one node is known to the others a moment later.
 _SPREAD_SECONDS = 0.3
 
@@ -93,31 +98,33 @@ class Questions:
         return self._wait(subject, order(self._client), time.monotonic() + ANSWER_SECONDS)
 
     def metadata(self, topic: str | None = None) -> ClusterMetadata:
+        """Each try is given longer: an answer that comes after its try is thrown away."""
         deadline = time.monotonic() + ANSWER_SECONDS
+        patience = _SLICE_SECONDS
         while True:
             try:
-                found = self._client.list_topics(topic, timeout=_SLICE_SECONDS)
+                found = self._client.list_topics(topic, timeout=patience)
             except KafkaException as error:
                 self._client.poll(0)
-                self._connection.check()
+                self.check_reachable()
                 if time.monotonic() > deadline:
                     raise self._connection.unreachable() from error
+                patience *= 2
             else:
                 self._connection.answered()
                 return found
 
-    def answers(self) -> bool:
-        """A short look, for those who were told that the broker is lost."""
+    def check_reachable(self) -> None:
+        """Raises what keeps us out; a broker that counts as lost may be back, so it is asked."""
         try:
-            self._client.list_topics(timeout=_SLICE_SECONDS)
-        except KafkaException:
-            self._client.poll(0)
-            return False
-        self._connection.answered()
-        return True
+            self._connection.check()
+        except Unavailable:
+            if not self._answers():
+                raise
 
     def topic(self, name: str) -> TopicMetadata:
-        """Raises UnknownTopic, or AccessDenied."""
+        """Raises UnknownTopic, InvalidName, or AccessDenied."""
+        check_name(name)
         deadline = time.monotonic() + _SPREAD_SECONDS
         while True:
             found = self.metadata(name).topics[name]
@@ -138,7 +145,7 @@ class Questions:
             )
         except (Unusable, Rejected):
             return {}
-        return {name: str(entry.value) for name, entry in entries.items()}
+        return {name: e.value for name, e in entries.items() if e.value is not None}
 
     def watermarks(
         self, partitions: Collection[TopicPartition]
@@ -164,7 +171,7 @@ class Questions:
             "Reading offsets",
             lambda client: client.list_offsets(asked, isolation_level=level),
         )
-        return {TopicPartition(at.topic, at.partition): found[at].offset for at in found}
+        return {partition_of(place): answer.offset for place, answer in found.items()}
 
     def check_partitions(self, partitions: Collection[TopicPartition]) -> None:
         for name in {at.topic for at in partitions}:
@@ -197,7 +204,7 @@ class Questions:
                 answer = future.result(_SLICE_SECONDS)
             except NoAnswerYet:
                 self._client.poll(0)
-                self._connection.check()
+                self.check_reachable()
                 if time.monotonic() > deadline:
                     raise OutcomeUnknown(f"{subject}: Kafka gave no answer in time.") from None
             except KafkaException as error:
@@ -208,9 +215,22 @@ class Questions:
                 self._connection.answered()
                 return answer
 
+    def _answers(self) -> bool:
+        try:
+            self._client.list_topics(timeout=_LOOK_SECONDS)
+        except KafkaException:
+            self._client.poll(0)
+            return False
+        self._connection.answered()
+        return True
+
 
 def client_partition(at: TopicPartition, offset: Offset = OFFSET_INVALID) -> ClientPartition:
     return ClientPartition(at.topic, at.partition, offset)
+
+
+def partition_of(place: ClientPartition) -> TopicPartition:
+    return TopicPartition(place.topic, place.partition)
 
 
 def unknown_partition(at: TopicPartition, partitions: int) -> UnknownPartition:
@@ -226,7 +246,7 @@ def refused(error: KafkaException, connection: Connection) -> ForebayError:
 
 
 def _commit_of(group: str, place: ClientPartition) -> tuple[TopicPartition, CommittedOffset | None]:
-    at = TopicPartition(place.topic, place.partition)
+    at = partition_of(place)
     if place.error is not None:
         raise translate(place.error, f"Reading the commit of group {group!r} for {at}")
     if place.offset < 0:

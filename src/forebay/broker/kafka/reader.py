@@ -3,7 +3,7 @@
 # ruff: noqa: SLF001  librdkafka's own error codes begin with an underscore
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer as Client
@@ -11,13 +11,14 @@ from confluent_kafka import KafkaError
 
 from forebay.broker.kafka.cluster import Cluster
 from forebay.broker.kafka.errors import translate
-from forebay.broker.kafka.questions import client_partition
+from forebay.broker.kafka.questions import OFFSETS, client_partition
 from forebay.broker.kafka.readings import Readings
-from forebay.core.errors import OffsetOutOfRange
+from forebay.core.errors import OffsetOutOfRange, Unavailable
 from forebay.core.records import Offset, Record, TopicPartition
 
 _new = tuple.__new__
 _OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+_BATCH_RECORDS_MAX = 100_000
 
 
 class Reader:
@@ -32,21 +33,22 @@ class Reader:
         self.in_group = False
         self._cluster = cluster
         self._client = client
-        self._out_of_range: deque[tuple[TopicPartition, Offset]] = deque()
 
-    def move(self) -> None:
+    def move(self, only: Collection[TopicPartition] | None = None) -> None:
         """Let go and take again: the client's own seek fails where reading stopped at an error.
 
         The client remembers pauses over that, and over revocations; so each start sets its own.
         """
         for at, reading in self.readings.moving():
-            place = client_partition(at, reading.start or 0)
-            if reading.started:
-                self._client.incremental_unassign([place])
-            reading.started, reading.moving = place.offset >= 0, False
-            if not reading.started:  # negative offsets mean something else to the client
-                self._out_of_range.append((at, place.offset))
+            if only is not None and at not in only:
                 continue
+            if reading.started:
+                self._client.incremental_unassign([client_partition(at)])
+            reading.started, reading.moving = reading.start in OFFSETS, False
+            if not reading.started:  # negative offsets mean something else to the client
+                reading.outside = reading.start
+                continue
+            place = client_partition(at, reading.start or 0)
             self._client.incremental_assign([place])
             (self._client.pause if reading.paused else self._client.resume)([place])
 
@@ -57,13 +59,17 @@ class Reader:
         self._client.incremental_unassign(started)
 
     def take(self, timeout_seconds: float, records_max: int, bytes_max: int) -> list[Record]:
-        """Waits for the first message only: the client's own batch call waits for a full batch."""
+        """Waits for the first message only: the client's own batch call waits for a full batch.
+
+        Nothing more is taken while something is held, or a small `bytes_max` would have us hold
+        ever more.
+        """
         self.readings.settle()
-        wait = 0 if self.readings.has_something_to_deliver() else timeout_seconds
-        first = self._client.poll(wait)
+        holds = self.readings.has_something_to_deliver()
+        first = self._client.poll(0 if holds else timeout_seconds)
         messages: list[Any] = [] if first is None else [first]
-        if first is not None and records_max > 1:
-            messages += self._client.consume(records_max - 1, 0)
+        if messages and not holds and records_max > 1:
+            messages += self._client.consume(min(records_max, _BATCH_RECORDS_MAX) - 1, 0)
         records = _records(messages)
         delivered = self.readings.deliver(records, records_max, bytes_max)
         if len(records) < len(messages):
@@ -88,13 +94,14 @@ class Reader:
             raise self.raised.popleft()
 
     def raise_complaint(self) -> None:
-        while self._out_of_range:
-            at, offset = self._out_of_range[0]
-            if at in self.readings:
+        for at, reading, offset in self.readings.outside():
+            reading.outside = None
+            try:
                 watermarks = self._cluster.questions.watermarks([at])[at]
-                self._out_of_range.popleft()
-                raise OffsetOutOfRange(at, offset, *watermarks)
-            self._out_of_range.popleft()
+            except Unavailable:
+                reading.outside = offset
+                raise
+            raise OffsetOutOfRange(at, offset, *watermarks)
         if self.complaints:
             raise self.complaints.popleft()
 
@@ -109,7 +116,7 @@ class Reader:
         if error.code() == KafkaError._PARTITION_EOF:
             self.readings.reached_end(at, message.offset())
         elif error.code() in _OUT_OF_RANGE:
-            self._out_of_range.append((at, message.offset()))
+            self.readings.fell_outside(at, message.offset())
         elif self._concerns_us(error):
             self.complaints.append(translate(error, f"Reading {at.topic or 'from the group'}"))
 

@@ -12,6 +12,7 @@ class Reading:
     """One partition. `start` is None until somebody says where to start.
 
     `moving`: the client does not yet read at `start`; what it brings until then is not wanted.
+    `outside`: an offset that the log does not hold, not yet told to the owner.
     """
 
     start: Offset | None = None
@@ -19,11 +20,12 @@ class Reading:
     moving: bool = True
     paused: bool = False
     end: Offset | None = None
+    outside: Offset | None = None
 
     def move(self, offset: Offset) -> None:
         self.start = offset
         self.moving = True
-        self.end = None
+        self.end = self.outside = None
 
 
 class Readings:
@@ -80,6 +82,18 @@ class Readings:
         reading = self._readings.get(at)
         if reading is not None and not reading.moving:
             reading.end = end
+
+    def fell_outside(self, at: TopicPartition, offset: Offset) -> None:
+        reading = self._readings.get(at)
+        if reading is not None and not reading.moving:
+            reading.outside = offset
+
+    def outside(self) -> list[tuple[TopicPartition, Reading, Offset]]:
+        return [
+            (at, reading, reading.outside)
+            for at, reading in self._readings.items()
+            if reading.outside is not None
+        ]
 
     def first_held(self, at: TopicPartition) -> Offset | None:
         return next((record.offset for record in self._held if record.at == at), None)
