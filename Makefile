@@ -11,7 +11,7 @@ SEED ?=
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: .venv/.ready ## build the environment in .venv (about 10 s, once)
+setup: .venv/.ready ## build the environment in .venv (about 20 s, once)
 	@echo "ready: run 'source .venv/bin/activate', then 'forebay --help' or 'uv run forebay --help'"
 
 .boot/bin/uv:
@@ -21,6 +21,7 @@ setup: .venv/.ready ## build the environment in .venv (about 10 s, once)
 	@.boot/bin/pip install -q --disable-pip-version-check "uv==$(UV_VERSION)"
 
 .venv/.ready: .boot/bin/uv pyproject.toml uv.lock
+	@echo "installing what uv.lock names into .venv (about 15 s)"
 	@.boot/bin/uv sync --quiet --locked --all-extras --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	@touch $@
 
@@ -30,27 +31,31 @@ setup-tools: setup ## tools the tests need beyond Python (none yet; logrotate an
 setup-bench: setup ## tools the benchmarks need (none yet; nginx and aria2 come with their issues)
 	@echo "nothing to install yet"
 
-demo: setup ## from nothing to a running demo: four producers, three consumers, one of them killed (about 20 s)
+demo: .venv/.ready ## from nothing to a running demo: four producers, three consumers, one of them killed (about 20 s)
 	@$(BIN)/forebay demo
 
-test: setup ## everything, with a real Kafka where Java and Maven are (about 6 min)
+test: .venv/.ready ## everything, with a real Kafka where Java and Maven are (about 4 min)
 	@$(BIN)/python tests/run.py
 
-check: setup ## format, lint, types, import contracts, sizes, docs that mirror code (about 20 s)
+check: .venv/.ready ## format, lint, types, import contracts, sizes, docs that mirror code (about 20 s)
 	@echo "checking format, lint, types, contracts, sizes and docs (about 20 s)"
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q tests/architecture
+	$(BIN)/pytest -q -n 2 tests/architecture
 
-kafka: setup ## a real Apache Kafka on loopback until Ctrl-C (first start fetches jars with Maven, about 1 min)
+docs: .venv/.ready ## write the pages of docs/reference that mirror the code (about 2 s)
+	@echo "writing docs/reference from the code (about 2 s)"
+	@$(BIN)/python docs/generate.py
+
+kafka: .venv/.ready ## a real Apache Kafka on loopback until Ctrl-C (first start fetches jars with Maven, about 1 min)
 	@$(BIN)/python -m forebay.broker.kafka.trial
 
-bench-broker: setup ## brokers against bare clients (about 6 min)
+bench-broker: .venv/.ready ## brokers against bare clients (about 6 min)
 	@$(BIN)/python tests/benchmarks/broker.py
 
-torture-broker: setup ## kills, freezes, power cuts and full disks for DURATION seconds (default 120)
+torture-broker: .venv/.ready ## kills, freezes, power cuts and full disks for DURATION seconds (default 120)
 	@$(BIN)/python tests/torture/broker.py --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
-.PHONY: help setup setup-tools setup-bench demo test check kafka bench-broker torture-broker
+.PHONY: help setup setup-tools setup-bench demo test check docs kafka bench-broker torture-broker

@@ -29,7 +29,7 @@ class Ledger:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, kind: str, entries: list[tuple[int, int, int]]) -> None:
-        """(partition, offset, number) of each. One write, so a kill leaves whole entries or none."""
+        """(partition, offset, number) of each; one write, so a kill leaves all of them or none."""
         now, process = time.monotonic(), os.getpid()
         packed = [_ENTRY.pack(kind.encode(), now, *entry, process) for entry in entries]
         os.write(self._descriptor, b"".join(packed))

@@ -70,7 +70,7 @@ class Campaign:
     def _hurt_somebody(self) -> None:
         worker = self.random.choice(list(self._workers))
         role, _ = self._workers[worker]
-        fault = self.random.choices(("kill", "freeze", "freeze_long", "peace"), (5, 3, 1, 3))[0]
+        fault = self.random.choices(("kill", "freeze", "freeze_long", "peace"), (6, 3, 1, 1))[0]
         match fault:
             case "kill":
                 self._kill(worker, role)
@@ -81,7 +81,7 @@ class Campaign:
             case _:
                 time.sleep(self.random.uniform(0.1, 0.5))
         self.faults[f"{fault}_{role}"] += fault != "peace"
-        time.sleep(self.random.uniform(0.2, 0.8))
+        time.sleep(self.random.uniform(0.1, 0.5))
 
     def _kill(self, worker: subprocess.Popen, role: str) -> None:
         owned = self._owned_by(worker.pid) if role == "consume" else set()

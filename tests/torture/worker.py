@@ -24,7 +24,7 @@ _stopping = False
 
 
 def _stop(*_: object) -> None:
-    global _stopping
+    global _stopping  # noqa: PLW0603 - a signal handler has nothing else to tell
     _stopping = True
 
 
