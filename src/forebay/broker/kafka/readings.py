@@ -34,6 +34,9 @@ class Readings:
         self._held: list[Record] = []
         self._changed = False
 
+    def __len__(self) -> int:
+        return len(self._readings)
+
     def __contains__(self, at: TopicPartition) -> bool:
         return at in self._readings
 
