@@ -45,8 +45,8 @@ OFFSETS = range(2**63)
 ANSWER_SECONDS = 10.0
 _SLICE_SECONDS = 0.25
 _AGAIN_SECONDS = 0.05
-# Longer than any way there and back: who is far away must not count as lost.
-_LOOK_SECONDS = 1.0
+# Longer than any way there and back, and than a client's pause before it connects again.
+_LOOK_SECONDS = 2.0
 # A topic made on one node is known to the others a moment later.
 _SPREAD_SECONDS = 0.3
 
@@ -89,7 +89,7 @@ class Questions:
                 futures = question(self._client)
                 return {key: self._wait(subject, futures[key], deadline) for key in futures}
             except Unavailable:
-                if time.monotonic() > deadline or self._connection.lost:
+                if time.monotonic() > deadline or self._is_lost():
                     raise
                 time.sleep(_AGAIN_SECONDS)
 
@@ -214,6 +214,10 @@ class Questions:
             else:
                 self._connection.answered()
                 return answer
+
+    def _is_lost(self) -> bool:
+        """An old complaint may be heard after the broker is back, so it is asked."""
+        return self._connection.lost and not self._answers()
 
     def _answers(self) -> bool:
         try:
