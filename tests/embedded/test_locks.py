@@ -1,5 +1,6 @@
 """SQLite's locks belong to the process and are lost without a word; ours must not be."""
 
+import os
 import subprocess
 import sys
 
@@ -129,3 +130,17 @@ def test_a_child_of_a_killed_process_does_not_keep_its_member_alive(tmp_path):
     assert is_dead(sign.path, session_seconds=10, now=111.0)
     sign.forget()
     assert is_dead(sign.path, session_seconds=10, now=105.0)
+
+
+def test_a_beat_after_the_end_does_not_write_into_the_file_that_got_its_number(tmp_path):
+    from forebay.broker.embedded.liveness import SignOfLife
+
+    sign = SignOfLife(tmp_path, "member", now=100.0)
+    sign.end()
+    innocent = tmp_path / "innocent"
+    innocent.write_bytes(b"untouched")
+    descriptors = [os.open(innocent, os.O_RDWR) for _ in range(64)]
+    sign.beat(now=101.0)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    assert innocent.read_bytes() == b"untouched"

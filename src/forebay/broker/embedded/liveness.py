@@ -1,6 +1,7 @@
 import fcntl
 import os
 import struct
+import threading
 from pathlib import Path
 
 _BEAT = struct.Struct("<d")
@@ -15,6 +16,8 @@ class SignOfLife:
     def __init__(self, folder: Path, member_id: str, now: float) -> None:
         self.path = folder / member_id
         draft = folder / f".{member_id}"
+        self._writing = threading.Lock()
+        self._is_over = False
         self._descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         self.beat(now)
@@ -22,11 +25,16 @@ class SignOfLife:
         draft.rename(self.path)
 
     def beat(self, now: float) -> None:
-        os.pwrite(self._descriptor, _BEAT.pack(now), 0)
+        """Nothing after the end: the descriptor's number may be another file's by then."""
+        with self._writing:
+            if not self._is_over:
+                os.pwrite(self._descriptor, _BEAT.pack(now), 0)
 
     def end(self) -> None:
         self.path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        with self._writing:
+            self._is_over = True
+            os.close(self._descriptor)
 
     def forget(self) -> None:
         """In a forked child: drop the copy of the descriptor, which shares the parent's lock."""
