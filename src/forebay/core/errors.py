@@ -8,7 +8,10 @@ ForebayError
 │   ├── InvalidName, UnknownTopic, UnknownPartition, UnknownGroup, TopicExists
 │   ├── RecordTooLarge, InvalidRequest
 │   ├── OffsetOutOfRange, NoCommittedOffset
-│   └── GroupActive
+│   ├── GroupActive
+│   ├── UnknownLetter, SeveralLetters   of the ledger, in engine/letters.py
+│   ├── Undecodable        a value that its function cannot take, in engine/payloads.py
+│   └── RowsRefused        by a sink: some of the rows can never be stored as they are
 ├── Fenced                 somebody else owns it now: forget it, commit nothing
 ├── Unusable               a person must act: credentials, files, versions, settings
 │   ├── AccessDenied
@@ -89,6 +92,10 @@ class NoCommittedOffset(Rejected):
 
 
 class GroupActive(Rejected):
+    pass
+
+
+class RowsRefused(Rejected):
     pass
 
 

@@ -14,11 +14,19 @@ EventName: TypeAlias = Literal[
     "broker.refused",
     "broker.write_gate_held",
     "broker.wal_large",
+    "child.ended",
     "consumer.assigned",
     "consumer.revoked",
     "consumer.lost",
     "group.member_expelled",
+    "handler.said",
+    "partition.expired",
+    "record.timed_out",
+    "redelivery.held",
     "retention.trimmed",
+    "stage.held",
+    "stage.lane_reopened",
+    "stage.stopped_by_handler",
 ]
 
 
@@ -77,6 +85,12 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "emptied. Writing goes on; end that reader.",
             *("bytes", "limit_bytes", "folder", "error_message"),
         ),
+        "child.ended": _event(
+            "error",
+            "Worker {worker} (process {pid}) ended with code {exit_code}. It is started again in "
+            "{restart_seconds} s; what it had not finished is handled again.",
+            *("worker", "pid", "exit_code", "restart_seconds"),
+        ),
         "consumer.assigned": _event(
             "info",
             "Partitions {partitions} were assigned to this member of group {consumer_group}.",
@@ -99,10 +113,50 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "the others.",
             *("consumer_group", "member", "reason", "generation", "pid", "client_id"),
         ),
+        "handler.said": _event(
+            "info",
+            "{text}",
+            *("text", "details", "pipeline", "stage", "topic", "partition", "offset", "attempt"),
+        ),
+        "partition.expired": _event(
+            "error",
+            "{records} records of {topic}[{partition}] were deleted before group {consumer_group} "
+            "read them. It goes on at offset {to_offset}.",
+            *("records", "topic", "partition", "consumer_group", "from_offset", "to_offset"),
+            *("stage", "pipeline"),
+        ),
+        "record.timed_out": _event(
+            "warning",
+            "The handler of stage {stage} did not return within {limit_seconds} s for offset "
+            "{offset} of {topic}[{partition}]. The record goes to the dead letters.",
+            *("stage", "pipeline", "topic", "partition", "offset", "limit_seconds"),
+        ),
+        "redelivery.held": _event(
+            "warning",
+            "Retries of group {consumer_group} wait: {lag} records are in front of them.",
+            *("consumer_group", "lag", "topic", "reason"),
+        ),
         "retention.trimmed": _event(
             "info",
             "Retention deleted {records} records of {topic}.",
             *("topic", "partition", "records", "bytes", "offset", "reason", "duration_ms"),
+        ),
+        "stage.held": _event(
+            "warning",
+            "Stage {stage} of {pipeline} waits; nothing is lost. {reason}",
+            *("stage", "pipeline", "reason"),
+        ),
+        "stage.lane_reopened": _event(
+            "error",
+            "The handler of stage {stage} still runs for offset {offset} of {topic}[{partition}]. "
+            "What waits behind it goes on: two handlers of one key may overlap.",
+            *("stage", "pipeline", "topic", "partition", "offset"),
+        ),
+        "stage.stopped_by_handler": _event(
+            "critical",
+            "A handler of stage {stage} raised {error_type}, which stops the stage. Its record was "
+            "not resolved. {error_message}",
+            *("stage", "pipeline", "error_type", "error_message"),
         ),
     }
 )
