@@ -5,7 +5,9 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TextIO, assert_never
+from pathlib import Path
+from threading import Lock
+from typing import Any, TextIO, assert_never
 
 from forebay.broker.port import Admin, Broker, BrokerDescription, Consumer, Finding, Producer
 from forebay.broker.settings import (
@@ -15,10 +17,26 @@ from forebay.broker.settings import (
     ProducerSettings,
 )
 from forebay.core.errors import Unusable
+from forebay.core.sinks import Sink
+from forebay.engine.assembly import Site, ledger_stages
+from forebay.engine.dead_letters import LetterFile
+from forebay.engine.doors import ExpiredRange
+from forebay.engine.ledger_sink import LedgerSink
+from forebay.engine.ledger_spill import LedgerSpill
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.stages import RowFile, SinkStage, SqlTable
 from forebay.observability.catalogue import Emit, silent
 from forebay.observability.clock import SystemClock
 from forebay.observability.settings import LogSettings
-from forebay.settings import BrokerSettings, EventHubs, Flags, TrialKafka, read_settings
+from forebay.settings import (
+    BrokerSettings,
+    EventHubs,
+    Flags,
+    Settings,
+    TrialKafka,
+    read_settings,
+)
+from forebay.state.port import Database
 
 
 def connect(
@@ -72,6 +90,98 @@ def untested_system(platform: str) -> str | None:
     if platform == "linux":
         return None
     return f"Forebay is tested on Linux; on {platform} it uses fallbacks that are untested."
+
+
+def open_database(path: Path) -> Database:
+    """A database of Forebay's own, brought up to date."""
+    from forebay.state.schema import migrate
+    from forebay.state.sqlite.database import SqliteDatabase
+
+    database = SqliteDatabase(path)
+    try:
+        migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def open_site(settings: Settings, broker: Broker, emit: Emit) -> Iterator[Site]:
+    """What a pipeline needs around it, without the ledger's database before it is wanted."""
+    with ExitStack() as closing:
+        state = LazyState(settings.state_file, closing)
+        yield Site(
+            broker=broker,
+            clock=SystemClock(),
+            emit=emit,
+            open_sink=lambda pipeline, stage: _open_sink(pipeline, stage, closing),
+            open_letter_file=_open_letter_file,
+            open_ledger=lambda pipeline: _open_ledger(pipeline, state.open()),
+            open_spill=lambda pipeline: LedgerSpill(state.open, ledger_stages(pipeline)),
+            expired=lambda expired: _record_expired(expired, state.open()),
+        )
+
+
+class LazyState:
+    """Opened by the first who needs it."""
+
+    def __init__(self, path: Path, closing: ExitStack) -> None:
+        self._path = path
+        self._closing = closing
+        self._opening = Lock()
+        self._database: Database | None = None
+
+    def open(self) -> Database:
+        with self._opening:
+            if self._database is None:
+                self._database = open_database(self._path)
+                self._closing.callback(self._database.close)
+            return self._database
+
+
+def _open_sink(pipeline: Pipeline, stage: SinkStage, closing: ExitStack) -> Sink[Any]:
+    match stage.target:
+        case SqlTable(file=file, name=table):
+            return _sql_sink(f"{pipeline.name}-{stage.name}", stage, file, table, closing)
+        case RowFile(path=path):
+            from forebay.state.file_sink import FileSink
+
+            return FileSink(path)
+        case opens:
+            return opens()
+
+
+def _sql_sink(name: str, stage: SinkStage, path: Path, table: str, closing: ExitStack) -> Sink[Any]:
+    from forebay.state.sql_sink import SqlSink
+    from forebay.state.sql_sink import SqlTable as Rows
+    from forebay.state.sql_values import Column
+    from forebay.state.sqlite.database import SqliteDatabase
+
+    database = SqliteDatabase(path)
+    closing.callback(database.close)
+    columns = tuple(Column(column, kind) for column, kind in (stage.columns or {}).items())
+    return SqlSink(database, name, Rows(table, columns, tuple(stage.key)))
+
+
+def _open_ledger(pipeline: Pipeline, database: Database) -> Sink[Any]:
+    return LedgerSink(database, ledger_stages(pipeline))
+
+
+def _open_letter_file(path: Path) -> LetterFile:
+    from forebay.engine.letter_file import CsvLetters
+
+    return CsvLetters(path)
+
+
+def _record_expired(expired: ExpiredRange, database: Database) -> None:
+    from forebay.state.expired_ranges import ExpiredRange as Range
+    from forebay.state.expired_ranges import ExpiredRanges
+
+    now_ms = int(SystemClock().now() * 1000)
+    ExpiredRanges(database).record(
+        Range(expired.group, *expired.at, expired.from_offset, expired.to_offset, now_ms)
+    )
 
 
 def _embedded(settings: EmbeddedSettings, emit: Emit) -> Broker:

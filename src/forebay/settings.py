@@ -51,6 +51,11 @@ class Settings:
     broker: BrokerSettings
     log: LogSettings
 
+    @property
+    def state_file(self) -> Path:
+        """The ledger and all else that Forebay keeps in small: one process writes it."""
+        return self.folder / "state.db"
+
 
 def read_settings(
     flags: Flags | None = None, environment: Mapping[str, str] | None = None

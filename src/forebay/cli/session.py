@@ -7,6 +7,7 @@ from functools import cached_property
 
 from forebay import bootstrap
 from forebay.broker.port import Broker
+from forebay.broker.settings import EmbeddedSettings
 from forebay.cli.errors import WrongUse
 from forebay.core.errors import Unusable
 from forebay.observability.catalogue import Emit, EventName, is_logged
@@ -20,6 +21,11 @@ class Session:
     def __init__(self, flags: Flags) -> None:
         self.settings = _read(flags)
         self._log = LogSettings(self.settings.log.level or "warning", self.settings.log.format)
+
+    @property
+    def owns_broker(self) -> bool:
+        """An embedded broker is ours: what a pipeline reads may be created on it."""
+        return isinstance(self.settings.broker, EmbeddedSettings)
 
     @contextmanager
     def broker(self) -> Iterator[Broker]:

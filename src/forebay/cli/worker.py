@@ -1,0 +1,78 @@
+"""forebay worker: one stage alone, as a deployment of its own runs it."""
+
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from typer import Argument, Option, Typer
+
+from forebay import bootstrap
+from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
+from forebay.cli.loading import load_pipeline
+from forebay.cli.output import remark
+from forebay.cli.run import DrainOption, Reference, UntilOption, prepare, show, vitals
+from forebay.cli.status_line import StatusLine
+from forebay.cli.times import duration_ms
+from forebay.cli.until import parse_until
+from forebay.engine.doors import LoopOptions
+from forebay.engine.run import PipelineRun
+from forebay.observability.health_server import HealthServer
+
+
+@dataclass(frozen=True)
+class Worker(Command):
+    reference: Reference
+    stage: Annotated[
+        str,
+        Argument(metavar="STAGE", help="A stage's name, retry-scheduler or dlq-handler."),
+    ]
+    until: UntilOption = None
+    drain: DrainOption = "30s"
+    health_port: Annotated[
+        int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
+    ] = 0
+    health_host: Annotated[
+        str, Option("--health-host", metavar="HOST", help="0.0.0.0 lets other machines ask.")
+    ] = "127.0.0.1"
+
+    def run(self) -> int:
+        pipeline = load_pipeline(self.reference)
+        session = self.session()
+        until = parse_until(self.until or ())
+        options = LoopOptions(drain_seconds=duration_ms(self.drain) / 1000)
+        with (
+            session.broker() as broker,
+            bootstrap.open_site(session.settings, broker, session.emit) as site,
+        ):
+            prepare(pipeline, broker, foreign_too=session.owns_broker)
+            run = PipelineRun(pipeline, site, part=self.stage, until=until, options=options)
+            signal.signal(signal.SIGTERM, lambda *_: run.stop())
+            signal.signal(signal.SIGINT, lambda *_: run.stop())
+            remark(f"forebay worker · {pipeline.name}-{self.stage} · {broker.describe().sentence}")
+            return self._watched(run)
+
+    def _watched(self, run: PipelineRun) -> int:
+        line = StatusLine(sys.stderr)
+        with HealthServer(
+            lambda: vitals(run.health()), self.health_port, self.health_host
+        ) as server:
+            remark(f"health {server.url}/health")
+            run.start()
+            while not run.wait():
+                line.show(run.health(), time.monotonic())
+            line.clear()
+            receipt = run.close()
+        show(receipt, as_json=self.as_json)
+        if run.stopped_by is not None:
+            remark(f"forebay: a handler stopped the stage: {run.stopped_by!r}")
+            return FOUND_A_PROBLEM
+        return FOUND_A_PROBLEM if receipt.left_behind else DONE
+
+
+def add_worker_command(app: Typer) -> None:
+    app.command(
+        "worker",
+        help="Run one stage of a pipeline alone.\n\nforebay worker orders:orders charge",
+    )(Worker)

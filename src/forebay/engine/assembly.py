@@ -1,0 +1,196 @@
+"""Builds the loops of a pipeline over a broker. Which adapters, others have decided."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from forebay.broker.port import Broker
+from forebay.broker.settings import ConsumerSettings, ProducerSettings
+from forebay.core.batches import BatchRule
+from forebay.core.clock import Clock
+from forebay.core.outcomes import Skip
+from forebay.core.records import Record
+from forebay.core.retries import RetryPolicy
+from forebay.core.sinks import Sink
+from forebay.engine.context import Surroundings
+from forebay.engine.dead_letters import LetterFile, Spill
+from forebay.engine.doors import Doors, ExpiredRange, LoopOptions, told_by_events_alone
+from forebay.engine.event_loop import AsyncExecutor, EventLoop
+from forebay.engine.executors import Executor, InlineExecutor, ThreadExecutor
+from forebay.engine.functions import inspect_function
+from forebay.engine.handling import Handler
+from forebay.engine.ledger_rows import StageName
+from forebay.engine.loop import StageLoop
+from forebay.engine.payloads import row_values
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.redelivery import Redelivery
+from forebay.engine.routes import LEDGER, SCHEDULER, Route
+from forebay.engine.settler import Destination
+from forebay.engine.sink_loop import SinkLoop, SinkPlan
+from forebay.engine.sink_writer import ThreadSinkWriter, TurnTaking
+from forebay.engine.stages import RecordStage, SinkStage
+from forebay.engine.threads import LoopThread
+from forebay.observability.catalogue import Emit
+
+LEDGER_BATCH = BatchRule(records=500, seconds=0.5)
+NO_RETRIES = RetryPolicy(())
+
+
+def _no_spill(_pipeline: Pipeline) -> Spill | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a pipeline runs. `open_ledger` None: nobody keeps a ledger here."""
+
+    broker: Broker
+    clock: Clock
+    emit: Emit
+    open_sink: Callable[[Pipeline, SinkStage], Sink[Any]]
+    open_letter_file: Callable[[Path], LetterFile]
+    open_ledger: Callable[[Pipeline], Sink[Any]] | None = None
+    open_spill: Callable[[Pipeline], Spill | None] = _no_spill
+    expired: Callable[[ExpiredRange], None] = told_by_events_alone
+    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
+    producer: ProducerSettings = field(default_factory=ProducerSettings)
+
+
+class Assembly:
+    """Every method gives a thread that is not started yet."""
+
+    def __init__(
+        self, pipeline: Pipeline, site: Site, options: LoopOptions, event_loop: EventLoop
+    ) -> None:
+        self._pipeline = pipeline
+        self._site = site
+        self._options = options
+        self._event_loop = event_loop
+
+    def record_stage(self, stage: RecordStage, shared: Mapping[str, Any]) -> LoopThread:
+        route = self._pipeline.route(stage)
+
+        def build(closing: ExitStack) -> StageLoop:
+            surroundings = Surroundings(
+                self._pipeline.name,
+                stage.name,
+                route.group,
+                self._site.clock,
+                self._site.emit,
+                shared,
+            )
+            handler = Handler(
+                inspect_function(stage.run), surroundings, stage.retry, stage.stops_on
+            )
+            doors = self._doors(route.group, route.worker, closing)
+            executor = self._executor(stage, handler)
+            closing.callback(executor.close)
+            return StageLoop(
+                stage, self._destination(stage, route, closing), doors, executor, self._options
+            )
+
+        return LoopThread(route.worker, build, self._site.clock)
+
+    def scheduler(self, routes: tuple[Route, ...]) -> LoopThread:
+        pipeline = self._pipeline
+        name = f"{pipeline.name}-{SCHEDULER}"
+
+        def build(closing: ExitStack) -> Redelivery:
+            group = pipeline.scheduler_group
+            doors = self._doors(group, name, closing)
+            return Redelivery(pipeline.name, group, routes, doors)
+
+        return LoopThread(name, build, self._site.clock)
+
+    def sink_stage(self, stage: SinkStage) -> LoopThread:
+        route = self._pipeline.route(stage)
+        shared_topics = {topic for other in self._pipeline.record_stages for topic in other.topics}
+        plan = SinkPlan(
+            make_row=row_maker(stage),
+            batch=stage.batch,
+            destination=Destination(route, NO_RETRIES, spill=self._site.open_spill(self._pipeline)),
+            leaves_undecodable=bool(shared_topics & set(stage.topics)),
+        )
+        return self._sink(plan, lambda: self._site.open_sink(self._pipeline, stage))
+
+    def ledger(self, open_ledger: Callable[[Pipeline], Sink[Any]]) -> LoopThread:
+        """Reads the dead letters of all stages into the ledger."""
+        pipeline = self._pipeline
+        topics = tuple(
+            dict.fromkeys(
+                route.dead_letter_topic for route in pipeline.routes if route.dead_letter_topic
+            )
+        )
+        route = Route(pipeline.name, LEDGER, pipeline.ledger_group, topics, {}, (), topics[0])
+        plan = SinkPlan(
+            make_row=_as_it_is, batch=LEDGER_BATCH, destination=Destination(route, NO_RETRIES)
+        )
+        return self._sink(plan, lambda: open_ledger(pipeline))
+
+    def _sink(self, plan: SinkPlan, open_sink: Callable[[], Sink[Any]]) -> LoopThread:
+        route = plan.destination.route
+
+        def build(closing: ExitStack) -> SinkLoop:
+            sink = TurnTaking(open_sink())
+            closing.callback(sink.close)
+            doors = self._doors(route.group, route.worker, closing)
+            writer = ThreadSinkWriter(sink, route.worker)
+            closing.callback(writer.close)
+            return SinkLoop(plan, sink, writer, doors, self._options)
+
+        return LoopThread(route.worker, build, self._site.clock)
+
+    def _doors(self, group: str, client_id: str, closing: ExitStack) -> Doors:
+        """The producer is there before partitions are, for its start takes a moment."""
+        site = self._site
+        producer = site.broker.producer(site.producer)
+        closing.callback(producer.close, 1.0)
+        consumer = site.broker.consumer(group, replace(site.consumer, client_id=client_id))
+        closing.callback(consumer.close)
+        return Doors(consumer, producer, site.broker.admin(), site.clock, site.emit, site.expired)
+
+    def _executor(self, stage: RecordStage, handler: Handler) -> Executor:
+        if stage.inline:
+            return InlineExecutor(handler)
+        if handler.is_async:
+            return AsyncExecutor(handler, stage.concurrency, self._event_loop)
+        return ThreadExecutor(handler, stage.concurrency, stage.name)
+
+    def _destination(self, stage: RecordStage, route: Route, closing: ExitStack) -> Destination:
+        letter_file = None
+        if isinstance(route.dead_letters, Path):
+            letter_file = self._site.open_letter_file(route.dead_letters)
+            closing.callback(letter_file.close)
+        return Destination(
+            route,
+            stage.retry,
+            stage.when_dead_lettered,
+            letter_file,
+            self._site.open_spill(self._pipeline),
+        )
+
+
+def row_maker(stage: SinkStage) -> Callable[[Record], Any]:
+    """The user's function, with what it wants and with what it gives as a row."""
+    function = inspect_function(stage.row)
+
+    def make(record: Record) -> Any:
+        said = function.call(function.decode(record))
+        return said if isinstance(said, Skip) else row_values(said)
+
+    return make
+
+
+def _as_it_is(record: Record) -> Record:
+    return record
+
+
+def ledger_stages(pipeline: Pipeline) -> dict[str, StageName]:
+    """Whose dead letters a topic holds."""
+    return {
+        route.dead_letter_topic: StageName(pipeline.name, route.stage)
+        for route in pipeline.routes
+        if route.dead_letter_topic
+    }

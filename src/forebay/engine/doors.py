@@ -1,0 +1,63 @@
+"""What an engine loop reaches the world by, and what it tells who drives it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from forebay.broker.port import Admin, Consumer, Producer
+from forebay.core.clock import Clock
+from forebay.core.records import Offset, TopicPartition
+from forebay.engine.single_file import SingleFile
+from forebay.observability.catalogue import Emit, silent
+
+DRAIN_SECONDS = 30.0
+
+Until: TypeAlias = Literal["finished", "reports", "records"]
+
+
+class Wait(NamedTuple):
+    """What there is to wait for, and how long at most."""
+
+    until: Until
+    seconds: float
+
+
+class ExpiredRange(NamedTuple):
+    """Records that a group never saw: retention, or another topic of that name, took them."""
+
+    group: str
+    at: TopicPartition
+    from_offset: Offset
+    to_offset: Offset
+
+
+def told_by_events_alone(_expired: ExpiredRange) -> None:
+    """For pipelines that keep no state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """All but the admin belong to the loop's thread."""
+
+    consumer: Consumer
+    producer: Producer
+    admin: Admin
+    clock: Clock
+    emit: Emit = silent
+    expired: Callable[[ExpiredRange], None] = told_by_events_alone
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOptions:
+    """`stops` are exclusive. `joins_group` False reads by hand and commits nothing.
+
+    `supervised`: somebody starts the process again, so a handler that never returns ends it.
+    """
+
+    joins_group: bool = True
+    stops: Mapping[TopicPartition, Offset] = field(default_factory=dict)
+    records_max: int | None = None
+    supervised: bool = False
+    drain_seconds: float = DRAIN_SECONDS
+    commits_when_idle_after_seconds: float = 1.0
+    single_file: SingleFile | None = None

@@ -1,0 +1,135 @@
+"""How a loop gets its records: joins, is assigned, polls, and holds on while a broker is away."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from forebay.core.errors import ForebayError, NoCommittedOffset, OffsetOutOfRange
+from forebay.core.records import CommittedOffset, Record, TopicPartition
+from forebay.engine.assignment import Assignment, Begins
+from forebay.engine.commits import Commits
+from forebay.engine.counters import Counters
+from forebay.engine.doors import Doors, ExpiredRange
+from forebay.engine.held import HeldPartitions
+from forebay.engine.work import HeldPartition
+from forebay.observability.catalogue import EventName
+
+TROUBLE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads, for people."""
+
+    pipeline: str
+    stage: str
+    group: str
+
+
+class Intake:
+    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        doors: Doors,
+        counters: Counters,
+        commits: Commits,
+        starts: Begins,
+        *,
+        leaves: Callable[[HeldPartition], object],
+    ) -> None:
+        self.held = HeldPartitions()
+        self.trouble = ""
+        self.polled_at = doors.clock.monotonic()
+        self._reader = reader
+        self._doors = doors
+        self._counters = counters
+        self._consumer = doors.consumer
+        self._assignment = Assignment(doors.consumer, commits, starts, self.held)
+        self._leaves = leaves
+        self._wait_until = 0.0
+        self._now = self.polled_at
+
+    @property
+    def is_starting(self) -> bool:
+        """Some partition has no place to start yet."""
+        return bool(self._assignment.waiting)
+
+    def is_waiting(self, now: float) -> bool:
+        """The broker did not answer; it is not asked again before a moment has passed."""
+        return now < self._wait_until
+
+    def assigned(
+        self, committed: Mapping[TopicPartition, CommittedOffset | None], now: float
+    ) -> None:
+        self._now = now
+        self._assignment.add(committed)
+        self._start()
+
+    def begin_again(self, partitions: Collection[TopicPartition], now: float) -> None:
+        """As if they were assigned now."""
+        self.drop(partitions)
+        self.assigned(dict.fromkeys(partitions), now)
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        for at in partitions:
+            if at in self.held:
+                self._leaves(self.held[at])
+        self._assignment.drop(partitions)
+
+    def poll(self, seconds: float, records_max: int, now: float) -> list[Record]:
+        self._now = now
+        if self.is_starting and not self.is_waiting(now):
+            self._start()
+        if self.is_waiting(now):
+            return []
+        self.polled_at = now
+        try:
+            records = self._consumer.poll(seconds, records_max)
+        except OffsetOutOfRange as error:
+            self._go_on_at_the_beginning(error)
+        except NoCommittedOffset:
+            self._wait_until = now + TROUBLE_SECONDS
+        except ForebayError as error:
+            self._has_trouble(error)
+        else:
+            self.trouble = ""
+            return records
+        return []
+
+    def say(self, event: EventName, **fields: object) -> None:
+        named = {"stage": self._reader.stage, "pipeline": self._reader.pipeline}
+        self._doors.emit(event, **(named | fields))
+
+    def _start(self) -> None:
+        try:
+            self._assignment.start(self._now)
+        except ForebayError as error:
+            self._has_trouble(error)
+
+    def _has_trouble(self, error: ForebayError) -> None:
+        self._wait_until = self._now + TROUBLE_SECONDS
+        if not self.trouble:
+            self.say("stage.held", reason=str(error))
+        self.trouble = str(error)
+
+    def _go_on_at_the_beginning(self, error: OffsetOutOfRange) -> None:
+        """Retention passed us by, or the topic is another: what is gone is told, never hidden."""
+        at, gone = error.partition, max(0, error.low - error.offset)
+        self._counters.expired += gone
+        self.say(
+            "partition.expired",
+            consumer_group=self._reader.group,
+            topic=at.topic,
+            partition=at.partition,
+            from_offset=error.offset,
+            to_offset=error.low,
+            records=gone,
+        )
+        try:
+            self._doors.expired(ExpiredRange(self._reader.group, at, error.offset, error.low))
+        except ForebayError as problem:
+            self._has_trouble(problem)
+        if at in self.held:
+            self._leaves(self.held[at])
+        self._assignment.move(at, error.low, self._now)

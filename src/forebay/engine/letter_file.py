@@ -1,0 +1,243 @@
+"""Dead letters in a durable CSV file, for stages that may create no topic, and for the mod.
+
+Whoever changes the file holds a lock on it meanwhile: other writers, and the tool that takes rows
+out again. It is rotated by renaming: once it has the lock, a writer looks whether the file is still
+the one that its path names.
+"""
+
+import csv
+import errno
+import fcntl
+import gzip
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from forebay.core.errors import AccessDenied, ForebayError, Full, Unavailable, Unusable
+from forebay.engine.dead_letters import DeadLetter
+from forebay.engine.letter_rows import COLUMNS, ENCODING, FiledLetter, as_lines, letter_of, row_of
+
+LOCK_SECONDS = 0.5
+
+_LOOK_AGAIN_SECONDS = 0.005
+_CHUNK_BYTES = 1 << 20
+_HEAD = as_lines([COLUMNS])
+_LINE_END = b"\r\n"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class CsvLetters:
+    """A LetterFile. Any number of processes may write to one file, each in its turn."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._descriptor: int | None = None
+        self._left_behind = (0, 0)
+        self._open()
+
+    def write(self, letters: Sequence[DeadLetter]) -> None:
+        if not letters:
+            return
+        lines = as_lines(row_of(letter) for letter in letters)
+        with self._locked() as descriptor:
+            try:
+                end = self._sound_end(descriptor)
+                content = lines if end else _HEAD + lines
+                self._append(descriptor, content, end)
+            except OSError as error:
+                raise _trouble(self._path, error) from error
+            self._left_behind = _size_and_time(descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        while True:
+            descriptor = self._open()
+            self._lock(descriptor)
+            if self._is_in_place(descriptor):
+                break
+            self.close()
+        try:
+            yield descriptor
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                self._descriptor = os.open(self._path, flags, 0o600)
+            except OSError as error:
+                raise AccessDenied(
+                    f"The dead-letter file {self._path} cannot be opened for writing "
+                    f"({error.strerror}). Nothing was stored. Give this user write rights on it, "
+                    f"or choose another file."
+                ) from error
+        return self._descriptor
+
+    def _lock(self, descriptor: int) -> None:
+        """Not for longer than a moment: who waits here polls no broker."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise Unavailable(
+                        f"{self._path} is locked by another process. Its dead letters are held, "
+                        f"nothing is lost; it is tried again. See what holds it: fuser "
+                        f"{self._path.name}."
+                    ) from error
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _sound_end(self, descriptor: int) -> int:
+        """Where the next row goes: what a killed writer left half done is taken off before."""
+        size, changed_at = _size_and_time(descriptor)
+        if size == 0 or (size, changed_at) == self._left_behind:
+            return size
+        self._check_columns(descriptor)
+        end = _end_of_last_row(descriptor, size)
+        if end < size and _is_whole_row(os.pread(descriptor, size - end, end)):
+            return size + os.pwrite(descriptor, _LINE_END, size)
+        if end < size:
+            os.ftruncate(descriptor, end)
+        return end
+
+    def _check_columns(self, descriptor: int) -> None:
+        head = _HEAD.removesuffix(_LINE_END)
+        first = os.pread(descriptor, len(head), 0)
+        if not head.startswith(first):
+            raise Unusable(
+                f"{self._path} has other columns than a dead-letter file ({', '.join(COLUMNS)}). "
+                f"Its dead letters are held, nothing was written. Move the file away, or choose "
+                f"another one."
+            )
+
+    def _append(self, descriptor: int, content: bytes, end: int) -> None:
+        """All of it or none."""
+        try:
+            written = 0
+            while written < len(content):
+                written += os.pwrite(descriptor, content[written:], end + written)
+            os.fsync(descriptor)
+            if end == 0:
+                _sync_folder(self._path.parent)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor, end)
+            raise
+
+
+class LettersRead(NamedTuple):
+    """`unreadable` rows were cut or changed; one at the end may still be on its way."""
+
+    letters: list[FiledLetter]
+    unreadable: int
+
+
+def read_letters(path: Path) -> LettersRead:
+    """Also from `.gz`, and from files that the mod wrote before there was an `encoding`."""
+    csv.field_size_limit(sys.maxsize)
+    letters: list[FiledLetter] = []
+    unreadable = 0
+    with _opened(path) as file:
+        rows = csv.reader(file)
+        columns = next(rows, list(COLUMNS))
+        if tuple(columns) not in {COLUMNS, COLUMNS[:-1]}:
+            raise Unusable(
+                f"{path} is no dead-letter file: its first line is not "
+                f"{','.join(COLUMNS[:-1])}[,{ENCODING}]. Nothing was read. Name another file."
+            )
+        try:
+            for row in rows:
+                if (letter := _letter_in(columns, row)) is not None:
+                    letters.append(letter)
+                elif row:
+                    unreadable += 1
+        except EOFError:
+            unreadable += 1
+    return LettersRead(letters, unreadable)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[str]]:
+    with path.open("rb") as raw:
+        is_compressed = raw.peek(2).startswith(_GZIP_MAGIC)
+        plain = gzip.GzipFile(fileobj=raw) if is_compressed else raw
+        with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape", newline="") as text:
+            yield text
+
+
+def _letter_in(columns: Sequence[str], row: Sequence[str]) -> FiledLetter | None:
+    try:
+        return letter_of(dict(zip(columns, row, strict=True)))
+    except (ValueError, TypeError):
+        return None
+
+
+def _is_whole_row(line: bytes) -> bool:
+    """Its last column proves it: cut anywhere, that one is gone or makes no sense."""
+    if line.count(b'"') % 2:
+        return False
+    text = line.decode("utf-8", "surrogateescape")
+    return any(_letter_in(COLUMNS, row) for row in csv.reader(io.StringIO(text, newline="")))
+
+
+def _size_and_time(descriptor: int) -> tuple[int, int]:
+    facts = os.fstat(descriptor)
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _end_of_last_row(descriptor: int, size: int) -> int:
+    """After the last line feed that no quote encloses."""
+    end = at = quotes = 0
+    while at < size:
+        chunk = os.pread(descriptor, min(_CHUNK_BYTES, size - at), at)
+        if not chunk:
+            break
+        parts = chunk.split(b'"')
+        for index in range(len(parts) - 1, -1, -1):
+            is_outside = (quotes + index) % 2 == 0
+            if is_outside and (feed := parts[index].rfind(b"\n")) >= 0:
+                end = at + len(b'"'.join(parts[:index])) + (index > 0) + feed + 1
+                break
+        quotes += len(parts) - 1
+        at += len(chunk)
+    return end
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _trouble(path: Path, error: OSError) -> ForebayError:
+    if error.errno in _NO_ROOM:
+        return Full(
+            f"There is no room for dead letters in {path} ({error.strerror}). They are held, "
+            f"nothing is lost; it is tried again. Free space."
+        )
+    return Unavailable(
+        f"Dead letters cannot be written to {path} ({error.strerror}). They are held, nothing is "
+        f"lost; it is tried again. Look at the disk."
+    )

@@ -1,0 +1,106 @@
+"""What a pipeline is made of, as values: topics, record stages and sink stages."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from forebay.core.backpressure import Bounds
+from forebay.core.batches import BatchRule
+from forebay.core.failures import Failure
+from forebay.core.outcomes import Emit
+from forebay.core.records import Record
+from forebay.core.retries import RetryPolicy
+from forebay.core.sinks import Sink
+
+OrderBy: TypeAlias = Literal["unordered", "key", "partition"]
+StartAt: TypeAlias = Literal["earliest", "latest"]
+Run: TypeAlias = Callable[..., Any]
+WhenDeadLettered: TypeAlias = Callable[[Record, Failure], Emit | None]
+
+HANDLER_SECONDS = 300.0
+COMMIT_SECONDS = 5.0
+WEEK_MS = 7 * 86_400_000
+MONTH_MS = 30 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that the pipeline owns: `run` creates it."""
+
+    name: str
+    partitions: int = 4
+    retention_ms: int | None = WEEK_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStage:
+    """One record in, one outcome out, many at once.
+
+    `emits` are topics it writes that no stage of the pipeline reads. `retry_topics` and
+    `dead_letters` are names that replace the derived ones; `dead_letters` may be a file instead.
+    `stops_on` are the exceptions that stop the stage rather than the record.
+    """
+
+    name: str
+    reads: str | Sequence[str]
+    run: Run
+    order_by: OrderBy = "unordered"
+    concurrency: int = 50
+    inline: bool = False
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_topics: str | None = None
+    dead_letters: str | Path | None = None
+    when_dead_lettered: WhenDeadLettered | None = None
+    timeout_seconds: float | None = HANDLER_SECONDS
+    start_at: StartAt = "earliest"
+    commit_seconds: float = COMMIT_SECONDS
+    bounds: Bounds = field(default_factory=Bounds)
+    emits: Sequence[str] = ()
+    sensitive: Sequence[str] = ()
+    stops_on: tuple[type[BaseException], ...] = (SystemExit, KeyboardInterrupt, MemoryError)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (self.reads,) if isinstance(self.reads, str) else tuple(self.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTable:
+    """`sqlite:///file?table=name`."""
+
+    file: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """One JSON object a line."""
+
+    path: Path
+
+
+SinkTarget: TypeAlias = SqlTable | RowFile | Callable[[], Sink[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkStage:
+    """Records in order, one durable batch after the other; the position is kept with the rows."""
+
+    name: str
+    reads: str | Sequence[str]
+    row: Run
+    target: SinkTarget
+    columns: Mapping[str, type] | None = None
+    key: Sequence[str] = ()
+    keyed_by_record: bool = False
+    batch: BatchRule = field(default_factory=BatchRule)
+    dead_letters: str | None = None
+    start_at: StartAt = "earliest"
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (self.reads,) if isinstance(self.reads, str) else tuple(self.reads)
+
+
+Stage: TypeAlias = RecordStage | SinkStage

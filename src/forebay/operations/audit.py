@@ -1,0 +1,224 @@
+"""Accounts for every record of a pipeline from the data itself: offsets, tiers, ledger."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from forebay.broker.port import Broker, Consumer, Watermarks
+from forebay.core.envelope import open_envelope
+from forebay.core.errors import OffsetOutOfRange, UnknownTopic
+from forebay.core.markers import EntryState
+from forebay.core.records import Offset, Record, TopicPartition
+from forebay.engine.idle import committed_of
+from forebay.engine.ledger import Ledger
+from forebay.engine.letters import LetterFilter
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.routes import Route, Tier
+from forebay.state.expired_ranges import ExpiredRanges
+from forebay.state.port import Database
+
+Kind: TypeAlias = Literal["unaccounted_offset", "expired_range"]
+
+OVERDUE_SECONDS = 60.0
+_STILL_DEAD: tuple[EntryState, ...] = ("open", "discarded")
+POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: Kind
+    detail: str
+    topic: str
+    partition: int
+    from_offset: Offset
+    to_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Of one stage. `in_flight` was not resolved yet, read or not; `waiting` lies in tiers.
+
+    `resolved` counts offsets of the inputs that the group is past, less what waits or is dead.
+    """
+
+    stage: str
+    resolved: int = 0
+    waiting: int = 0
+    dead_lettered: int = 0
+    in_flight: int = 0
+    expired: int = 0
+    next_due_ms: int | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class _Sums:
+    """While an account is made."""
+
+    passed: int = 0
+    in_flight: int = 0
+    expired: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Audit:
+    """Reads only. `state` None: no ledger is here, so dead letters are counted on their topic."""
+
+    def __init__(self, broker: Broker, state: Database | None, now_ms: int) -> None:
+        self._broker = broker
+        self._admin = broker.admin()
+        self._state = state
+        self._now_ms = now_ms
+
+    def accounts(self, pipeline: Pipeline) -> list[Account]:
+        return [self._account(pipeline, route) for route in pipeline.routes]
+
+    def _account(self, pipeline: Pipeline, route: Route) -> Account:
+        sums = _Sums()
+        committed = committed_of(self._admin, route.group)
+        for topic in route.reads:
+            self._add_topic(sums, route, topic, committed)
+        self._add_recorded_gaps(sums, route)
+        waiting, due_ms, overdue = self._waiting(pipeline, route)
+        dead = self._dead_lettered(pipeline, route)
+        back = sum(self._behind(topic, committed) for topic in _only_again(route))
+        resolved = sums.passed - waiting - dead - back
+        return Account(
+            stage=route.stage,
+            resolved=max(0, resolved),
+            waiting=waiting,
+            dead_lettered=dead,
+            in_flight=sums.in_flight,
+            expired=sums.expired,
+            next_due_ms=due_ms,
+            findings=(*sums.findings, *overdue),
+        )
+
+    def _add_topic(
+        self,
+        sums: _Sums,
+        route: Route,
+        topic: str,
+        committed: Mapping[TopicPartition, Offset],
+    ) -> None:
+        for at, (low, end) in self._watermarks(topic).items():
+            offset = committed.get(at, low)
+            if offset > end:
+                sums.findings.append(_beyond_the_end(route, at, offset, end))
+            if offset < low:
+                sums.expired += low - offset
+                sums.findings.append(_expired(route, at, offset, low))
+            if topic in route.inputs:
+                sums.passed += offset
+            sums.in_flight += max(0, end - max(offset, low))
+
+    def _behind(self, topic: str, committed: Mapping[TopicPartition, Offset]) -> int:
+        marks = self._watermarks(topic)
+        return sum(max(0, end - committed.get(at, low)) for at, (low, end) in marks.items())
+
+    def _add_recorded_gaps(self, sums: _Sums, route: Route) -> None:
+        if self._state is None:
+            return
+        for gap in ExpiredRanges(self._state).rows(route.group):
+            at = TopicPartition(gap.topic, gap.partition)
+            sums.expired += max(0, gap.to_offset - gap.from_offset)
+            sums.findings.append(_expired(route, at, gap.from_offset, gap.to_offset))
+
+    def _waiting(self, pipeline: Pipeline, route: Route) -> tuple[int, int | None, list[Finding]]:
+        """What the scheduler has not brought back yet; overdue is what nobody seems to bring."""
+        committed = committed_of(self._admin, pipeline.scheduler_group)
+        count, next_due_ms = 0, None
+        overdue: list[Finding] = []
+        for tier in route.tiers:
+            for record in self._unread(tier.topic, committed):
+                due_ms = _due_ms(record, route, tier)
+                count += 1
+                next_due_ms = min(due_ms, next_due_ms or due_ms)
+                if self._now_ms - due_ms > OVERDUE_SECONDS * 1000:
+                    overdue.append(_overdue(route, record, due_ms, self._now_ms))
+        return count, next_due_ms, overdue
+
+    def _dead_lettered(self, pipeline: Pipeline, route: Route) -> int:
+        topic = route.dead_letter_topic
+        if topic is None:
+            return 0
+        if self._state is None:
+            return sum(end for _, end in self._watermarks(topic).values())
+        wanted = LetterFilter(pipeline=pipeline.name, stage=route.stage)
+        ledger = Ledger(self._state)
+        entered = sum(ledger.count(replace(wanted, state=state)) for state in _STILL_DEAD)
+        committed = committed_of(self._admin, pipeline.ledger_group)
+        return entered + sum(1 for _ in self._unread(topic, committed))
+
+    def _unread(self, topic: str, committed: Mapping[TopicPartition, Offset]) -> Iterator[Record]:
+        marks = self._watermarks(topic)
+        starts = {
+            at: max(low, committed.get(at, low))
+            for at, (low, end) in marks.items()
+            if committed.get(at, low) < end
+        }
+        if not starts:
+            return
+        consumer = self._broker.consumer(None)
+        try:
+            consumer.assign(starts)
+            ends = {at: marks[at].end for at in starts}
+            while any(consumer.position(at) < end for at, end in ends.items()):
+                for record in _poll(consumer):
+                    if record.offset < ends[record.at]:
+                        yield record
+        finally:
+            consumer.close()
+
+    def _watermarks(self, topic: str) -> dict[TopicPartition, Watermarks]:
+        try:
+            (described,) = self._admin.describe_topics([topic])
+        except UnknownTopic:
+            return {}
+        places = [TopicPartition(topic, number) for number in range(described.partitions)]
+        return self._admin.watermarks(places)
+
+
+def _only_again(route: Route) -> list[str]:
+    return [topic for topic in route.re_entries.values() if topic not in route.inputs]
+
+
+def _poll(consumer: Consumer) -> list[Record]:
+    try:
+        return consumer.poll(POLL_SECONDS)
+    except OffsetOutOfRange as gone:
+        consumer.seek(gone.partition, gone.low)
+        return []
+
+
+def _due_ms(record: Record, route: Route, tier: Tier) -> int:
+    delay_ms = round(tier.delay_seconds * 1000)
+    envelope = open_envelope(record, route.group, len(route.tiers) + 1, delay_ms)
+    if envelope is None or not envelope.due_ms:
+        return record.timestamp_ms + delay_ms
+    return envelope.due_ms
+
+
+def _beyond_the_end(route: Route, at: TopicPartition, offset: Offset, end: Offset) -> Finding:
+    detail = (
+        f"Group {route.group} has committed offset {offset} of {at}, but the log ends at {end}: "
+        f"the topic is another one, or somebody reset the group. Look at both."
+    )
+    return Finding("unaccounted_offset", detail, *at, end, offset)
+
+
+def _expired(route: Route, at: TopicPartition, start: Offset, stop: Offset) -> Finding:
+    detail = (
+        f"Retention deleted {stop - start} records of {at} before group {route.group} read them. "
+        f"They are gone; lengthen the topic's retention."
+    )
+    return Finding("expired_range", detail, *at, start, stop)
+
+
+def _overdue(route: Route, record: Record, due_ms: int, now_ms: int) -> Finding:
+    seconds = (now_ms - due_ms) // 1000
+    detail = (
+        f"A retry of stage {route.stage} has been due for {seconds} s and was not brought back. "
+        f"See that the pipeline's retry-scheduler runs."
+    )
+    return Finding("unaccounted_offset", detail, *record.at, record.offset, record.offset + 1)
