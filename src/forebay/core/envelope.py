@@ -187,7 +187,7 @@ def _read(ours: dict[str, bytes]) -> Envelope:
     return Envelope(
         id=_text(ours, "id") or _missing("id"),
         group=_text(ours, "group"),
-        origin=Origin(str(topic), _number(partition), _number(offset), int(timestamp_ms)),
+        origin=Origin(str(topic), _number(partition), _number(offset), _clamped(timestamp_ms)),
         attempt=_number(ours[PREFIX + "attempt"]),
         due_ms=_number(ours.get(PREFIX + "due", b"0")),
         accepted_ms=accepted_ms,
@@ -233,6 +233,11 @@ def _number(value: object) -> int:
     if not -1 <= number <= _NUMBER_MAX:
         raise ValueError(number)
     return number
+
+
+def _clamped(value: float) -> int:
+    """To what JSON and a column can hold: a forged time does not hide its record."""
+    return max(-1, min(int(value), 2**63 - 1))
 
 
 def _missing(name: str) -> NoReturn:

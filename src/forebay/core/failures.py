@@ -24,9 +24,9 @@ _MAY_PASS = (OSError, TimeoutError, EOFError, Unavailable)
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}|\d+|'[^']*'|\"[^\"]*\"")
 
 
-def sendable(text: str) -> str:
-    """With what is no character spelt out: half of a pair cannot be written anywhere."""
-    return text.encode("utf-8", "backslashreplace").decode()
+def writable(text: object) -> str:
+    """As UTF-8 can hold it: half characters, as in file names, are spelt out."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,10 @@ class Failure:
     stack: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "category", sendable(self.category))
-        object.__setattr__(self, "reason", sendable(self.reason[:REASON_LENGTH_MAX]))
-        object.__setattr__(self, "stack", sendable(self.stack[-STACK_LENGTH_MAX:]))
+        for name in ("category", "reason", "error", "stack"):
+            object.__setattr__(self, name, writable(getattr(self, name)))
+        object.__setattr__(self, "reason", self.reason[:REASON_LENGTH_MAX])
+        object.__setattr__(self, "stack", self.stack[-STACK_LENGTH_MAX:])
 
     def fingerprint(self, stage: str) -> str:
         """The same for failures with one cause: numbers, ids and quoted values do not count."""

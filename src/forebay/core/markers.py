@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import orjson
 
 from forebay.core.envelope import PREFIX
-from forebay.core.failures import sendable
+from forebay.core.failures import writable
 from forebay.core.records import Header, Record
 
 MarkerKind: TypeAlias = Literal["replaying", "open_again", "resolved", "discarded", "note"]
@@ -49,8 +49,8 @@ def mark(marker: Marker, topic: str, key: bytes | None) -> Record:
         "replay_number": marker.replay_number,
         "replay_id": marker.replay_id,
         "at_ms": marker.at_ms,
-        "actor": sendable(marker.actor),
-        "reason": sendable(marker.reason),
+        "actor": writable(marker.actor),
+        "reason": writable(marker.reason),
     }
     headers: list[Header] = [(_MARKER, orjson.dumps(told))]
     return Record(None, key, headers, topic)

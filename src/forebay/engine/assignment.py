@@ -57,6 +57,7 @@ class Assignment:
         stored, note = self._commits.stored(at), self._commits.notes.get(at)
         self.drop([at])
         self._consumer.seek(at, offset)
+        self._consumer.resume([at])
         self._held.add(at, offset, now)
         if stored is not None and note is not None:
             self._commits.adopt(at, stored, note)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from forebay.broker.port import Producer
 from forebay.core.errors import ForebayError, Full, InvalidRequest
-from forebay.core.failures import sendable
+from forebay.core.failures import writable
 from forebay.core.markers import Marker, mark
 from forebay.core.records import Record
 from forebay.engine.letters import DeadLetter
@@ -76,8 +76,8 @@ def _marker(letter: DeadLetter, decision: Decision) -> Record:
         letter.replay_number,
         letter.replay_id,
         decision.at_ms,
-        sendable(decision.actor),
-        sendable(decision.reason),
+        writable(decision.actor),
+        writable(decision.reason),
     )
     return mark(marker, letter.dlq_topic, letter.key)
 
@@ -87,10 +87,10 @@ def _audit_row(letters: Sequence[DeadLetter], decision: Decision) -> AuditRow:
     more = len(letters) - _IDS_TOLD_MAX
     return AuditRow(
         decision.at_ms,
-        sendable(decision.actor),
+        writable(decision.actor),
         _ACTIONS[decision.kind],
         f"{told} and {more} more" if more > 0 else told,
-        sendable(decision.reason),
+        writable(decision.reason),
         len(letters),
     )
 

@@ -72,8 +72,8 @@ class Dispatch:
     def ended(self, lane: WorkLane) -> None:
         """Its worker let go of it: close it, or have it run again."""
         held = lane.holder
-        if self.stuck.pop(lane, None) is None:
-            self.out.pop(lane, None)
+        if self.stuck.pop(lane, None) is None and lane in self.out:
+            del self.out[lane]
             held.handed_out -= 1
         if lane.waiting and not held.is_fenced:
             self._is_ready(held, lane)

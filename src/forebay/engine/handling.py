@@ -5,6 +5,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 
+from forebay.core.durations import seconds
 from forebay.core.envelope import user_headers
 from forebay.core.errors import InvalidRequest
 from forebay.core.failures import NONSENSE, TRANSIENT, Failure, category_of, reason_of
@@ -72,6 +73,7 @@ class Handler:
                 said = self._call(payload)
             self._take(work, said)
         except BaseException as error:  # noqa: BLE001  the stage's edge, see `_failed`
+            work.outputs = None
             work.result = self._failed(error)
 
     async def _attempt_async(self, work: Work) -> None:
@@ -84,16 +86,20 @@ class Handler:
                 said = await self._call(payload)
             self._take(work, said)
         except BaseException as error:  # noqa: BLE001  the same
+            work.outputs = None
             work.result = self._failed(error)
 
     def _take(self, work: Work, said: object) -> None:
         """Outputs are written into records here, where a mistake is still the handler's."""
+        work.outputs = None
         if said is None:
             work.result = DONE
             return
         if not isinstance(said, OUTCOMES):
             work.result = _nonsense(self._function.name, said)
             return
+        if isinstance(said, Retry) and said.after is not None:
+            seconds(said.after)
         if isinstance(said, EMITTING) and said.emit:
             work.outputs = list(output_records(work.record, said.emit))
         work.result = said
@@ -119,8 +125,28 @@ def output_records(source: Record, emit: Mapping[str, object]) -> Iterator[Recor
 def _output(source: Record, topic: str, value: object) -> Record:
     if isinstance(value, Record):
         headers = user_headers(value.headers)
-        return value._replace(topic=topic, value=encode(value.value), headers=headers)
-    return Record(encode(value), source.key, _trace(source), topic)
+        record = value._replace(topic=topic, value=encode(value.value), headers=headers)
+        return _checked(record)
+    return _checked(Record(encode(value), source.key, _trace(source), topic))
+
+
+def _checked(record: Record) -> Record:
+    is_sound = (
+        isinstance(record.topic, str)
+        and isinstance(record.key, bytes | None)
+        and isinstance(record.partition, int)
+        and isinstance(record.timestamp_ms, int)
+        and all(
+            isinstance(name, str) and isinstance(value, bytes | None)
+            for name, value in record.headers
+        )
+    )
+    if not is_sound:
+        raise InvalidRequest(
+            f"An output for {record.topic!r} cannot be written: its key and the values of its "
+            f"headers must be bytes or None, its partition a number."
+        )
+    return record
 
 
 def _trace(source: Record) -> list[Header]:

@@ -48,6 +48,7 @@ class Intake:
         self._assignment = Assignment(doors.consumer, commits, starts, self.held)
         self._leaves = leaves
         self._wait_until = 0.0
+        self._start_again_at = 0.0
         self._now = self.polled_at
 
     @property
@@ -79,7 +80,7 @@ class Intake:
 
     def poll(self, seconds: float, records_max: int, now: float) -> list[Record]:
         self._now = now
-        if self.is_starting and not self.is_waiting(now):
+        if self.is_starting and now >= self._start_again_at:
             self._start()
         if self.is_waiting(now):
             return []
@@ -93,7 +94,8 @@ class Intake:
         except ForebayError as error:
             self._has_trouble(error)
         else:
-            self.trouble = ""
+            if not self.is_starting:
+                self.trouble = ""
             return records
         return []
 
@@ -105,10 +107,14 @@ class Intake:
         try:
             self._assignment.start(self._now)
         except ForebayError as error:
-            self._has_trouble(error)
+            self._start_again_at = self._now + TROUBLE_SECONDS
+            self._tell(error)
 
     def _has_trouble(self, error: ForebayError) -> None:
         self._wait_until = self._now + TROUBLE_SECONDS
+        self._tell(error)
+
+    def _tell(self, error: ForebayError) -> None:
         if not self.trouble:
             self.say("stage.held", reason=str(error))
         self.trouble = str(error)
@@ -130,6 +136,10 @@ class Intake:
             self._doors.expired(ExpiredRange(self._reader.group, at, error.offset, error.low))
         except ForebayError as problem:
             self._has_trouble(problem)
+        if at in self.held and self.held[at].progress.position <= error.low:
+            self.held[at].progress.reach(error.low)
+            self._consumer.seek(at, error.low)
+            return
         if at in self.held:
             self._leaves(self.held[at])
         self._assignment.move(at, error.low, self._now)

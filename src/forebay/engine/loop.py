@@ -110,14 +110,15 @@ class StageLoop:
             case "reports":
                 self._settler.acknowledge(self._producer.poll(wait.seconds), self._now)
             case "records":
-                self._brought = self._intake.poll(wait.seconds, POLL_RECORDS_MAX, self._now)
+                room = min(self._pauses.room(), POLL_RECORDS_MAX)
+                self._brought = self._intake.poll(wait.seconds, room, self._now)
 
     def stop(self, deadline: float) -> None:
         """Take nothing new, finish what runs, commit. What has not started stays unresolved."""
         if self._stop_deadline is None:
             for held in self.held:
                 self._dispatch.drop(held)
-        self._stop_deadline = deadline
+        self._stop_deadline = min(deadline, self._stop_deadline or deadline)
 
     @property
     def is_stopping(self) -> bool:
@@ -188,6 +189,8 @@ class StageLoop:
     def _drain(self, leaving: Collection[HeldPartition]) -> None:
         """Pump the same step for what runs; the other partitions go on meanwhile."""
         deadline = self._clock.monotonic() + self._options.drain_seconds
+        if self._stop_deadline is not None:
+            deadline = min(deadline, self._stop_deadline)
         while any(held.handed_out or held.settling for held in leaving):
             self._now = self._clock.monotonic()
             if self._now >= deadline:
@@ -224,6 +227,8 @@ class StageLoop:
             held.bytes += size
             partition.bytes_held += size
             self.counters.delivered += 1
+            if self.is_stopping:
+                continue
             if record[3] in self._honoured:
                 work.envelope = open_envelope(
                     record, self.route.group, self.stage.retry.attempts_max, self._delay_ms_max

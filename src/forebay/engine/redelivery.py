@@ -127,7 +127,7 @@ class Redelivery:
             self._brought = self._intake.poll(wait.seconds, QUEUE_RECORDS_MAX, self._now)
 
     def stop(self, deadline: float) -> None:
-        self._stop_deadline = deadline
+        self._stop_deadline = min(deadline, self._stop_deadline or deadline)
 
     @property
     def is_stopping(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from forebay.core.errors import InvalidRequest
-from forebay.core.failures import sendable
+from forebay.core.failures import writable
 from forebay.engine.letter_queries import matching
 from forebay.engine.letters import LetterFilter
 from forebay.state.audit_trail import AuditRow, AuditTrail
@@ -163,8 +163,8 @@ def _checked(request: ReplayRequest) -> ReplayRequest:
     return replace(
         request,
         wanted=replace(request.wanted, state="open"),
-        actor=sendable(request.actor),
-        reason=sendable(request.reason),
+        actor=writable(request.actor),
+        reason=writable(request.reason),
     )
 
 

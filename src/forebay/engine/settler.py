@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from forebay.broker.port import Producer, Report
@@ -51,6 +52,7 @@ class Settlement:
     work: Work
     open: int = 0
     is_dead: bool = False
+    last: "Parcel | None" = None
     is_retried: bool = False
 
 
@@ -61,6 +63,8 @@ class Parcel(NamedTuple):
     record: Record
     role: Role
     envelope: Envelope | None = None
+    extra: tuple[Header, ...] = ()
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -103,6 +107,8 @@ class Settler:
         self._resolved = resolved
         self._waiting: dict[str, deque[Parcel]] = {}
         self._letters: deque[tuple[Settlement, DeadLetter]] = deque()
+        self._disordered: set[str] = set()
+        self._numbered = 0
         self.blocked: dict[str, Blocked] = {}
         self.open = 0
 
@@ -219,6 +225,7 @@ class Settler:
         """To the dead letters; what its author wants said of it goes with it."""
         work = settlement.work
         settlement.is_dead, settlement.is_retried = True, False
+        settlement.last = None
         self._counters.dead_lettered += 1
         attempts = self._envelope(work).attempt
         envelope = self._envelope(work).failed(failure, self._now_ms(), attempt=attempts)
@@ -229,7 +236,7 @@ class Settler:
             self._letters.append((settlement, DeadLetter(work.record, envelope)))
             return
         record = _sealed(work.record, envelope, topic, extra)
-        self._add(Parcel(settlement, record, "letter", envelope))
+        self._add(Parcel(settlement, record, "letter", envelope, tuple(extra)))
 
     def _add_hook_outputs(self, settlement: Settlement, failure: Failure) -> list[Header]:
         hook = self._to.when_dead_lettered
@@ -249,14 +256,24 @@ class Settler:
             self._add(Parcel(settlement, record, "output"))
 
     def _add(self, parcel: Parcel) -> None:
-        parcel.settlement.open += 1
-        self._waiting.setdefault(parcel.record.topic, deque()).append(parcel)
+        settlement = parcel.settlement
+        if parcel.role != "output" and settlement.open:
+            settlement.last = parcel
+            return
+        settlement.open += 1
+        self._numbered += 1
+        numbered = parcel._replace(number=self._numbered)
+        self._waiting.setdefault(parcel.record.topic, deque()).append(numbered)
 
     def _push_topic(self, topic: str, now: float) -> bool:
         """False when the producer is full."""
         blocked = self.blocked.get(topic)
         if blocked is not None and now < blocked.until:
             return True
+        if topic in self._disordered:
+            self._disordered.discard(topic)
+            in_order = sorted(self._waiting[topic], key=attrgetter("number"))
+            self._waiting[topic] = deque(in_order)
         parcels = self._waiting[topic]
         while parcels:
             parcel = parcels.popleft()
@@ -284,6 +301,7 @@ class Settler:
             self._counters.write_failures += 1
             self._block(parcel.record.topic, error, now)
             self._waiting.setdefault(parcel.record.topic, deque()).appendleft(parcel)
+            self._disordered.add(parcel.record.topic)
         elif parcel.role == "output":
             self._lose_output(parcel, error)
         else:
@@ -308,7 +326,7 @@ class Settler:
         source = settlement.work.record
         smaller = envelope and smaller_envelope(envelope)
         if smaller is not None:
-            record = _sealed(source, smaller, parcel.record.topic)
+            record = _sealed(source, smaller, parcel.record.topic, parcel.extra)
             self._add(parcel._replace(record=record, envelope=smaller))
         elif parcel.role == "retry" and envelope is not None:
             reason = f"It fits no retry topic: {reason_of(error)}"
@@ -360,6 +378,9 @@ class Settler:
 
     def _closed_one(self, settlement: Settlement) -> None:
         settlement.open -= 1
+        if settlement.open == 0 and settlement.last is not None:
+            last, settlement.last = settlement.last, None
+            self._add(last)
         self._close_if_done(settlement)
 
     def _close_if_done(self, settlement: Settlement) -> None:

@@ -154,7 +154,7 @@ class SinkLoop:
 
     def stop(self, deadline: float) -> None:
         """What has been read is stored, then the position is committed."""
-        self._stop_deadline = deadline
+        self._stop_deadline = min(deadline, self._stop_deadline or deadline)
 
     @property
     def is_stopping(self) -> bool:
