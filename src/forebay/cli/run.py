@@ -15,6 +15,7 @@ from forebay.bootstrap import trial_kafka
 from forebay.broker.port import Broker
 from forebay.cli.child import written_suspicion
 from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
+from forebay.cli.dev_mode import run_in_dev_mode
 from forebay.cli.errors import WrongUse
 from forebay.cli.explaining import explain
 from forebay.cli.loading import load_pipeline
@@ -71,6 +72,10 @@ class Run(Command):
     create_topics: Annotated[
         bool, Option("--create-topics", help="Create topics that the pipeline does not own, too.")
     ] = False
+    dev_mode: Annotated[
+        bool,
+        Option("--dev-mode", help="Show what would be sent and stored; send and commit nothing."),
+    ] = False
     drain: DrainOption = "30s"
     health_port: Annotated[
         int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
@@ -82,6 +87,8 @@ class Run(Command):
             return explain(pipeline, as_json=self.as_json)
         until = parse_until(self.until or ())
         _check(until, self.count)
+        if self.dev_mode:
+            return run_in_dev_mode(self, pipeline, until)
         with _lasting_broker(self) as command:
             receipt, worst = _supervised(command, pipeline, until)
         show(receipt, as_json=self.as_json)

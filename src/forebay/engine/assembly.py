@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from forebay.broker.port import Broker
+from forebay.broker.port import Broker, Producer
 from forebay.broker.settings import ConsumerSettings, ProducerSettings
 from forebay.core.batches import BatchRule
 from forebay.core.clock import Clock
@@ -16,6 +16,13 @@ from forebay.core.retries import RetryPolicy
 from forebay.core.sinks import Sink
 from forebay.engine.context import Surroundings
 from forebay.engine.dead_letters import LetterFile, Spill
+from forebay.engine.dev_mode import (
+    ShowingProducer,
+    ShowingSink,
+    Shown,
+    positions_by_hand,
+    without_files,
+)
 from forebay.engine.doors import Doors, ExpiredRange, LoopOptions, told_by_events_alone
 from forebay.engine.event_loop import AsyncExecutor, EventLoop
 from forebay.engine.executors import Executor, InlineExecutor, ThreadExecutor
@@ -30,7 +37,7 @@ from forebay.engine.routes import LEDGER, SCHEDULER, Route
 from forebay.engine.settler import Destination
 from forebay.engine.sink_loop import SinkLoop, SinkPlan
 from forebay.engine.sink_writer import ThreadSinkWriter, TurnTaking
-from forebay.engine.stages import RecordStage, SinkStage
+from forebay.engine.stages import RecordStage, SinkStage, StartAt
 from forebay.engine.threads import LoopThread
 from forebay.observability.catalogue import Emit
 
@@ -59,11 +66,20 @@ class Site:
 
 
 class Assembly:
-    """Every method gives a thread that is not started yet."""
+    """Every method gives a thread that is not started yet.
+
+    With `show` nothing is sent, stored or committed: it is told what would be.
+    """
 
     def __init__(
-        self, pipeline: Pipeline, site: Site, options: LoopOptions, event_loop: EventLoop
+        self,
+        pipeline: Pipeline,
+        site: Site,
+        options: LoopOptions,
+        event_loop: EventLoop,
+        show: Shown | None = None,
     ) -> None:
+        self._show = show
         self._pipeline = pipeline
         self._site = site
         self._options = options
@@ -71,6 +87,8 @@ class Assembly:
 
     def record_stage(self, stage: RecordStage, shared: Mapping[str, Any]) -> LoopThread:
         route = self._pipeline.route(stage)
+        if self._show is not None:
+            route = without_files(route)
 
         def build(closing: ExitStack) -> StageLoop:
             surroundings = Surroundings(
@@ -84,11 +102,12 @@ class Assembly:
             handler = Handler(
                 inspect_function(stage.run), surroundings, stage.retry, stage.stops_on
             )
-            doors = self._doors(route.group, route.worker, closing)
+            doors = self._doors(route, route.group, closing)
             executor = self._executor(stage, handler)
             closing.callback(executor.close)
+            destination = self._destination(stage, route, closing)
             return StageLoop(
-                stage, self._destination(stage, route, closing), doors, executor, self._options
+                stage, destination, doors, executor, self._options_for(route, stage.start_at)
             )
 
         return LoopThread(route.worker, build, self._site.clock)
@@ -99,7 +118,7 @@ class Assembly:
 
         def build(closing: ExitStack) -> Redelivery:
             group = pipeline.scheduler_group
-            doors = self._doors(group, name, closing)
+            doors = self._doors(None, group, closing)
             return Redelivery(pipeline.name, group, routes, doors)
 
         return LoopThread(name, build, self._site.clock)
@@ -133,23 +152,30 @@ class Assembly:
         route = plan.destination.route
 
         def build(closing: ExitStack) -> SinkLoop:
-            sink = TurnTaking(open_sink())
+            sink = TurnTaking(ShowingSink(route.stage, self._show) if self._show else open_sink())
             closing.callback(sink.close)
-            doors = self._doors(route.group, route.worker, closing)
+            doors = self._doors(route, route.group, closing)
             writer = ThreadSinkWriter(sink, route.worker)
             closing.callback(writer.close)
-            return SinkLoop(plan, sink, writer, doors, self._options)
+            return SinkLoop(plan, sink, writer, doors, self._options_for(route, "earliest"))
 
         return LoopThread(route.worker, build, self._site.clock)
 
-    def _doors(self, group: str, client_id: str, closing: ExitStack) -> Doors:
+    def _doors(self, route: Route | None, group: str, closing: ExitStack) -> Doors:
         """The producer is there before partitions are, for its start takes a moment."""
-        site = self._site
-        producer = site.broker.producer(site.producer)
+        site, show = self._site, self._show
+        producer: Producer = ShowingProducer(show) if show else site.broker.producer(site.producer)
         closing.callback(producer.close, 1.0)
-        consumer = site.broker.consumer(group, replace(site.consumer, client_id=client_id))
+        settings = replace(site.consumer, client_id=route.worker if route else group)
+        consumer = site.broker.consumer(None if show else group, settings)
         closing.callback(consumer.close)
         return Doors(consumer, producer, site.broker.admin(), site.clock, site.emit, site.expired)
+
+    def _options_for(self, route: Route, start_at: StartAt) -> LoopOptions:
+        if self._show is None:
+            return self._options
+        places = positions_by_hand(self._site.broker.admin(), route, start_at)
+        return replace(self._options, by_hand=places)
 
     def _executor(self, stage: RecordStage, handler: Handler) -> Executor:
         if stage.inline:

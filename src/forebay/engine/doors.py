@@ -49,15 +49,19 @@ class Doors:
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """`stops` are exclusive. `joins_group` False reads by hand and commits nothing.
+    """`stops` are exclusive. `by_hand` reads from there, joins no group and commits nothing.
 
     `supervised`: somebody starts the process again, so a handler that never returns ends it.
     """
 
-    joins_group: bool = True
+    by_hand: Mapping[TopicPartition, Offset] | None = None
     stops: Mapping[TopicPartition, Offset] = field(default_factory=dict)
     records_max: int | None = None
     supervised: bool = False
     drain_seconds: float = DRAIN_SECONDS
     commits_when_idle_after_seconds: float = 1.0
     single_file: SingleFile | None = None
+
+    @property
+    def joins_group(self) -> bool:
+        return self.by_hand is None

@@ -83,11 +83,11 @@ class StageLoop:
         self.is_over = False
 
     def start(self) -> None:
-        self._consumer.subscribe(self.route.reads, self)
-
-    def start_by_hand(self, positions: Mapping[TopicPartition, Offset]) -> None:
-        self._consumer.assign(positions)
-        for at, offset in positions.items():
+        if self._options.by_hand is None:
+            self._consumer.subscribe(self.route.reads, self)
+            return
+        self._consumer.assign(self._options.by_hand)
+        for at, offset in self._options.by_hand.items():
             self.held.add(at, offset, self._now)
 
     def step(self, now: float) -> Wait:

@@ -10,6 +10,7 @@ from typing import Any
 from forebay.core.errors import InvalidRequest
 from forebay.core.records import Offset, TopicPartition
 from forebay.engine.assembly import Assembly, Site
+from forebay.engine.dev_mode import Shown
 from forebay.engine.doors import LoopOptions
 from forebay.engine.event_loop import EventLoop
 from forebay.engine.health import StageHealth
@@ -38,7 +39,10 @@ class Until:
 
 
 class PipelineRun:
-    """`part`: all, records (with the scheduler), sinks (with the ledger), or one worker's name."""
+    """`part`: all, records (with the scheduler), sinks (with the ledger), or one worker's name.
+
+    With `show` it is dev mode: nothing is sent, stored or committed.
+    """
 
     def __init__(
         self,
@@ -48,8 +52,10 @@ class PipelineRun:
         part: str = "all",
         until: Until | None = None,
         options: LoopOptions | None = None,
+        show: Shown | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self._show = show
         self._site = site
         self._part = part
         self._until = until or Until()
@@ -74,7 +80,7 @@ class PipelineRun:
             if self._has_record_stages:
                 shared = things.open()
                 opening.callback(things.close)
-            assembly = Assembly(self.pipeline, self._site, self._options, event_loop)
+            assembly = Assembly(self.pipeline, self._site, self._options, event_loop, self._show)
             self._threads = list(self._assemble(assembly, shared))
             self._open = opening.pop_all()
         for thread in self._threads:
@@ -164,10 +170,10 @@ class PipelineRun:
                 yield assembly.sink_stage(stage)
                 found = True
         retried = tuple(route for route in self.pipeline.routes if route.tiers)
-        if retried and self._includes(SCHEDULER, "records"):
+        if retried and self._show is None and self._includes(SCHEDULER, "records"):
             yield assembly.scheduler(retried)
             found = True
-        open_ledger = self._site.open_ledger
+        open_ledger = self._site.open_ledger if self._show is None else None
         buried = any(route.dead_letter_topic for route in self.pipeline.routes)
         if buried and open_ledger is not None and self._includes(LEDGER, "sinks"):
             yield assembly.ledger(open_ledger)
@@ -190,6 +196,8 @@ class PipelineRun:
         if not self._until.idle or now - self._looked_at_broker < LOOK_AT_BROKER_SECONDS:
             return False
         self._looked_at_broker = now
+        if self._show is not None:
+            return self.is_idle  # what is not committed cannot be asked of the broker
         return self.is_idle and is_drained(self._site.broker.admin(), self._readers())
 
     def _is_a_stage(self, thread: LoopThread) -> bool:

@@ -130,7 +130,13 @@ class SinkLoop:
         self.is_over = False
 
     def start(self) -> None:
-        self._consumer.subscribe(self.route.inputs, self)
+        if self._options.by_hand is None:
+            self._consumer.subscribe(self.route.inputs, self)
+            return
+        self._consumer.assign(self._options.by_hand)
+        for at, offset in self._options.by_hand.items():
+            self._starts.sources[at] = SourcePartition(*at, at.topic)
+            self.held.add(at, offset, self._now)
 
     def step(self, now: float) -> Wait:
         self._now = now
@@ -169,7 +175,7 @@ class SinkLoop:
         if self.held.records or self._intake.is_starting:
             return False
         at_end = all(self._consumer.at_end(held.at) for held in self.held)
-        return at_end and self._commits.is_clean(self.held)
+        return at_end and (not self._options.joins_group or self._commits.is_clean(self.held))
 
     def health(self, now: float) -> StageHealth:
         reasons = [self.sink_trouble, self._intake.trouble, self._commits.trouble]
@@ -199,7 +205,8 @@ class SinkLoop:
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
         self._store_before_leaving(partitions)
-        self._commits.commit_now(self.held[at] for at in partitions if at in self.held)
+        if self._options.joins_group:
+            self._commits.commit_now(self.held[at] for at in partitions if at in self.held)
         self._intake.drop(partitions)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
@@ -386,6 +393,8 @@ class SinkLoop:
         self.sink_trouble = str(error)
 
     def _commit_if_due(self, now: float) -> None:
+        if not self._options.joins_group:
+            return
         self._commits.take_answers()
         is_idle = not self.held.records
         patience = self._options.commits_when_idle_after_seconds
@@ -408,7 +417,8 @@ class SinkLoop:
         if self._stop_deadline is None:
             return
         if not self.held.records or now >= self._stop_deadline:
-            self._commits.commit_now(self.held)
+            if self._options.joins_group:
+                self._commits.commit_now(self.held)
             self.is_over = True
 
     def _what_to_wait_for(self, now: float) -> Wait:
