@@ -79,6 +79,14 @@ def test_a_stop_at_an_offset_leaves_that_offset_for_later(orders):
     assert again["handled"] == 0
 
 
+def test_a_run_from_an_offset_handles_what_lies_behind_it_again(orders):
+    produce(orders, 5, 6, 7)
+    orders("run", "orders:orders", "--until", "idle")
+    again = orders("run", "orders:orders", "--from", "earliest", "--until", "idle", "--json")
+    assert again.object["handled"] == 3
+    assert "orders-charge resumes at orders[0] 0, orders[1] 0" in again.err
+
+
 def test_a_worker_runs_its_stage_alone(orders):
     produce(orders, 5, 6)
     answer = orders("worker", "orders:orders", "charge", "--until", "idle", "--json")
@@ -155,4 +163,3 @@ def test_a_reference_that_leads_nowhere_is_told(orders, reference, sentence):
 @pytest.mark.parametrize("until", ["never", "count=0", "orders=5", "for=soon"])
 def test_an_end_that_makes_no_sense_is_refused(orders, until):
     assert orders("run", "orders:orders", "--until", until).code == 2
-

@@ -41,9 +41,9 @@ class Folder:
             self.environment["FOREBAY_BROKER"] = broker
 
     def run(self, command):
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S602 - in a shell, as the README's reader would
             command,
-            shell=True,  # noqa: S602 - as the README's reader would
+            shell=True,
             cwd=self.folder,
             env=self.environment,
             capture_output=True,

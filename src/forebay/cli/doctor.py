@@ -15,8 +15,10 @@ from forebay.broker.settings import EmbeddedSettings
 from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
 from forebay.cli.errors import WrongUse
 from forebay.cli.output import print_object, say
+from forebay.cli.positions import now_ms
 from forebay.cli.session import Session
 from forebay.core.errors import ForebayError
+from forebay.operations.unread import unread_findings
 
 PACKAGES = ("forebay", "apsw", "confluent-kafka")
 
@@ -49,7 +51,7 @@ class Doctor(Command):
 def _diagnosis(session: Session) -> list[Finding]:
     try:
         with session.broker() as broker:
-            return broker.diagnose()
+            return [*broker.diagnose(), *unread_findings(broker, now_ms())]
     except ForebayError as problem:
         return [_broken("broker", problem)]
 

@@ -9,15 +9,21 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from forebay.bootstrap import untested_system
+from forebay.cli.audit import add_audit_command
+from forebay.cli.child import add_child_command
 from forebay.cli.command import DONE, FOUND_A_PROBLEM, INTERRUPTED, WRONG_USE, Command
 from forebay.cli.demo.command import add_demo_command
+from forebay.cli.dlq import add_dlq_commands
 from forebay.cli.doctor import add_doctor_command
 from forebay.cli.errors import WrongUse
 from forebay.cli.groups import add_group_commands
 from forebay.cli.output import remark, say
+from forebay.cli.run import add_run_command
 from forebay.cli.topics import add_topic_commands
 from forebay.cli.topics_produce import add_produce_command
 from forebay.cli.topics_read import add_read_command
+from forebay.cli.trying import add_try_command
+from forebay.cli.worker import add_worker_command
 from forebay.core.errors import ForebayError
 
 
@@ -28,7 +34,7 @@ def run() -> None:
 def _app() -> Typer:
     app = Typer(
         name="forebay",
-        help="Durable event pipelines: topics, groups, and a look at what is going on.",
+        help="Durable event pipelines: run them, and see and mend what is going on.",
         callback=_start,
         result_callback=_execute,
         no_args_is_help=True,
@@ -41,8 +47,14 @@ def _app() -> Typer:
     add_produce_command(topics)
     add_read_command(topics)
     add_group_commands(_group(app, "groups", "See who reads what, and set where they resume."))
+    add_dlq_commands(_group(app, "dlq", "See what was given up and why, send it back, decide."))
     add_doctor_command(app)
     add_demo_command(app)
+    add_run_command(app)
+    add_worker_command(app)
+    add_try_command(app)
+    add_audit_command(app)
+    add_child_command(app)
     return app
 
 

@@ -20,7 +20,8 @@ from forebay.cli.errors import WrongUse
 from forebay.cli.explaining import explain
 from forebay.cli.loading import load_pipeline
 from forebay.cli.output import print_object, remark
-from forebay.cli.positions import now_ms
+from forebay.cli.positions import Place as Where
+from forebay.cli.positions import look_at, now_ms, offsets_at, parse_place
 from forebay.cli.status_line import StatusLine
 from forebay.cli.times import duration_ms
 from forebay.cli.until import parse_until
@@ -72,6 +73,15 @@ class Run(Command):
     create_topics: Annotated[
         bool, Option("--create-topics", help="Create topics that the pipeline does not own, too.")
     ] = False
+    start: Annotated[
+        str | None,
+        Option(
+            "--from",
+            metavar="WHERE",
+            help="Set where the record stages resume first: earliest, latest, an offset, or a "
+            "time (2h, 2026-11-18). Sinks go on where they stand.",
+        ),
+    ] = None
     dev_mode: Annotated[
         bool,
         Option("--dev-mode", help="Show what would be sent and stored; send and commit nothing."),
@@ -99,6 +109,8 @@ def _supervised(command: Run, pipeline: Pipeline, until: Until) -> tuple[Receipt
     session = command.session()
     with session.broker() as broker:
         prepare(pipeline, broker, foreign_too=session.owns_broker or command.create_topics)
+        if command.start is not None:
+            _move(pipeline, broker, parse_place(command.start))
         supervisor = Supervisor(
             _plans(pipeline, command.count, isolate=command.isolate),
             lambda plan, suspicion, status: _spawn(command, plan, suspicion, status),
@@ -179,6 +191,18 @@ class _Ending:
             return is_drained(self._broker.admin(), self._readers)
         except ForebayError:
             return False  # a broker that is away has not been read to its end
+
+
+def _move(pipeline: Pipeline, broker: Broker, place: Where) -> None:
+    """Only their inputs: what waits to come back is not touched."""
+    for stage in pipeline.record_stages:
+        group = pipeline.route(stage).group
+        for topic in stage.topics:
+            _, held = look_at(broker.admin(), topic)
+            offsets = offsets_at(broker, held, place)
+            broker.admin().reset_offsets(group, offsets)
+            told = ", ".join(f"{at} {offset}" for at, offset in sorted(offsets.items()))
+            remark(f"{group} resumes at {told}")
 
 
 def _behind(pipeline: Pipeline, broker: Broker) -> dict[Place, Offset]:
