@@ -95,6 +95,14 @@ def test_a_worker_runs_its_stage_alone(orders):
     assert not (orders.folder / "rows.db").exists()
 
 
+def test_several_workers_of_a_stage_share_its_partitions(orders):
+    produce(orders, *range(1, 41))
+    asked = ("worker", "orders:orders", "charge", "--count", "2", "--until", "idle", "--json")
+    answer = orders(*asked)
+    assert answer.code == 0
+    assert answer.object["handled"] == 40
+
+
 def test_a_worker_that_the_pipeline_does_not_have_is_refused_with_its_names(orders):
     answer = orders("worker", "orders:orders", "chrage")
     assert answer.code == 1

@@ -99,20 +99,28 @@ class Run(Command):
         _check(until, self.count)
         if self.dev_mode:
             return run_in_dev_mode(self, pipeline, until)
-        with _lasting_broker(self) as command:
-            receipt, worst = _supervised(command, pipeline, until)
-        show(receipt, as_json=self.as_json)
-        return FOUND_A_PROBLEM if worst else DONE
+        plans = _plans(pipeline, self.count, isolate=self.isolate)
+        return supervise(self, pipeline, until, plans)
 
 
-def _supervised(command: Run, pipeline: Pipeline, until: Until) -> tuple[Receipt, int]:
+def supervise(asked: Run, pipeline: Pipeline, until: Until, plans: Sequence[ChildPlan]) -> int:
+    """Run children by these plans until they are done; gives the exit code."""
+    with _lasting_broker(asked) as command:
+        receipt, worst = _supervised(command, pipeline, until, plans)
+    show(receipt, as_json=asked.as_json)
+    return FOUND_A_PROBLEM if worst else DONE
+
+
+def _supervised(
+    command: Run, pipeline: Pipeline, until: Until, plans: Sequence[ChildPlan]
+) -> tuple[Receipt, int]:
     session = command.session()
     with session.broker() as broker:
         prepare(pipeline, broker, foreign_too=session.owns_broker or command.create_topics)
         if command.start is not None:
             _move(pipeline, broker, parse_place(command.start))
         supervisor = Supervisor(
-            _plans(pipeline, command.count, isolate=command.isolate),
+            plans,
             lambda plan, suspicion, status: _spawn(command, plan, suspicion, status),
             drain_seconds=duration_ms(command.drain) / 1000,
             look=lambda: _behind(pipeline, broker),
@@ -120,18 +128,22 @@ def _supervised(command: Run, pipeline: Pipeline, until: Until) -> tuple[Receipt
         )
         signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
         signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-        remark(f"forebay run · {pipeline.name} · {broker.describe().sentence}")
+        remark(f"forebay run · {pipeline.name}{_shown(plans)} · {broker.describe().sentence}")
         started_at = time.monotonic()
         line = StatusLine(sys.stderr)
         with HealthServer(lambda: vitals(supervisor.healths()), command.health_port) as server:
             remark(f"health {server.url}/health")
             try:
                 supervisor.start()
-                _watch(supervisor, _Ending(pipeline, broker, until), line)
+                _watch(supervisor, _Ending(pipeline, broker, until, plans), line)
             finally:
                 line.clear()
                 supervisor.close()
         return supervisor.receipt(time.monotonic() - started_at), supervisor.worst
+
+
+def _shown(plans: Sequence[ChildPlan]) -> str:
+    return f" · {len(plans)} processes" if len(plans) > 2 else ""
 
 
 @contextmanager
@@ -172,8 +184,15 @@ def _spawn(
 class _Ending:
     """Whether the run has done what it was started for."""
 
-    def __init__(self, pipeline: Pipeline, broker: Broker, until: Until) -> None:
-        self._readers = [(group, topic) for _, group, topic in readers_of(pipeline)]
+    def __init__(
+        self, pipeline: Pipeline, broker: Broker, until: Until, plans: Sequence[ChildPlan]
+    ) -> None:
+        parts = {plan.part for plan in plans}
+        self._readers = [
+            (group, topic)
+            for part, group, topic in readers_of(pipeline)
+            if part in parts or group.removeprefix(f"{pipeline.group_prefix}-") in parts
+        ]
         self._broker = broker
         self._until = until
         self._started_at = time.monotonic()

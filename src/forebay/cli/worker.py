@@ -12,12 +12,23 @@ from forebay import bootstrap
 from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
 from forebay.cli.loading import load_pipeline
 from forebay.cli.output import remark
-from forebay.cli.run import DrainOption, Reference, UntilOption, prepare, show, vitals
+from forebay.cli.run import (
+    DrainOption,
+    Reference,
+    Run,
+    UntilOption,
+    prepare,
+    show,
+    supervise,
+    vitals,
+)
 from forebay.cli.status_line import StatusLine
 from forebay.cli.times import duration_ms
 from forebay.cli.until import parse_until
 from forebay.engine.doors import LoopOptions
-from forebay.engine.run import PipelineRun
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.run import PipelineRun, check_part
+from forebay.engine.supervision import ChildPlan
 from forebay.observability.health_server import HealthServer
 
 
@@ -30,6 +41,9 @@ class Worker(Command):
     ]
     until: UntilOption = None
     drain: DrainOption = "30s"
+    count: Annotated[
+        int, Option("--count", metavar="N", min=1, help="So many processes, supervised.")
+    ] = 1
     health_port: Annotated[
         int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
     ] = 0
@@ -39,6 +53,8 @@ class Worker(Command):
 
     def run(self) -> int:
         pipeline = load_pipeline(self.reference)
+        if self.count > 1:
+            return self._supervise(pipeline)
         session = self.session()
         until = parse_until(self.until or ())
         options = LoopOptions(drain_seconds=duration_ms(self.drain) / 1000)
@@ -52,6 +68,23 @@ class Worker(Command):
             signal.signal(signal.SIGINT, lambda *_: run.stop())
             remark(f"forebay worker · {pipeline.name}-{self.stage} · {broker.describe().sentence}")
             return self._watched(run)
+
+    def _supervise(self, pipeline: Pipeline) -> int:
+        check_part(pipeline, self.stage)
+        until = parse_until(self.until or ())
+        asked = Run(
+            broker=self.broker,
+            folder=self.folder,
+            as_json=self.as_json,
+            log_level=self.log_level,
+            log_format=self.log_format,
+            reference=self.reference,
+            until=self.until,
+            drain=self.drain,
+            health_port=self.health_port,
+        )
+        plans = [ChildPlan(self.stage, copy) for copy in range(self.count)]
+        return supervise(asked, pipeline, until, plans)
 
     def _watched(self, run: PipelineRun) -> int:
         line = StatusLine(sys.stderr)

@@ -68,6 +68,7 @@ class PipelineRun:
 
     def start(self) -> None:
         """Blocking until what the handlers share is open."""
+        check_part(self.pipeline, self._part)
         self._started_at = time.monotonic()
         with ExitStack() as opening:
             interval = sys.getswitchinterval()
@@ -161,29 +162,18 @@ class PipelineRun:
         return self._part in {"all", part, name}
 
     def _assemble(self, assembly: Assembly, shared: Mapping[str, Any]) -> Iterable[LoopThread]:
-        found = False
         for stage in self.pipeline.stages:
             if isinstance(stage, RecordStage) and self._includes(stage.name, "records"):
                 yield assembly.record_stage(stage, shared)
-                found = True
             if isinstance(stage, SinkStage) and self._includes(stage.name, "sinks"):
                 yield assembly.sink_stage(stage)
-                found = True
         retried = tuple(route for route in self.pipeline.routes if route.tiers)
         if retried and self._show is None and self._includes(SCHEDULER, "records"):
             yield assembly.scheduler(retried)
-            found = True
         open_ledger = self._site.open_ledger if self._show is None else None
         buried = any(route.dead_letter_topic for route in self.pipeline.routes)
         if buried and open_ledger is not None and self._includes(LEDGER, "sinks"):
             yield assembly.ledger(open_ledger)
-            found = True
-        if not found and self._part not in {"all", "records", "sinks"}:
-            names = [stage.name for stage in self.pipeline.stages]
-            raise InvalidRequest(
-                f"Pipeline {self.pipeline.name} has no worker {self._part}; it has "
-                f"{', '.join([*names, SCHEDULER, LEDGER])}."
-            )
 
     def _is_to_end(self) -> bool:
         if self._stop_deadline is not None:
@@ -209,6 +199,15 @@ class PipelineRun:
             for part, group, topic in readers_of(self.pipeline)
             if self._part in {"all", part} or group == f"{self.pipeline.group_prefix}-{self._part}"
         ]
+
+
+def check_part(pipeline: Pipeline, part: str) -> None:
+    """Raises InvalidRequest for what no process of this pipeline could run."""
+    names = [*(stage.name for stage in pipeline.stages), SCHEDULER, LEDGER]
+    if part not in {"all", "records", "sinks", *names}:
+        raise InvalidRequest(
+            f"Pipeline {pipeline.name} has no worker {part}; it has {', '.join(names)}."
+        )
 
 
 def readers_of(pipeline: Pipeline) -> list[tuple[str, str, str]]:
