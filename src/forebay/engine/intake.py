@@ -26,7 +26,10 @@ class Reader:
 
 
 class Intake:
-    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped."""
+    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped.
+
+    `passes_gaps`: what retention deleted is told and passed by; else the partition begins again.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Intake:
         starts: Begins,
         *,
         leaves: Callable[[HeldPartition], object],
+        passes_gaps: bool = True,
     ) -> None:
         self.held = HeldPartitions()
         self.trouble = ""
@@ -47,6 +51,7 @@ class Intake:
         self._consumer = doors.consumer
         self._assignment = Assignment(doors.consumer, commits, starts, self.held)
         self._leaves = leaves
+        self._passes_gaps = passes_gaps
         self._wait_until = 0.0
         self._start_again_at = 0.0
         self._now = self.polled_at
@@ -88,7 +93,7 @@ class Intake:
         try:
             records = self._consumer.poll(seconds, records_max)
         except OffsetOutOfRange as error:
-            self._go_on_at_the_beginning(error)
+            self._fell_outside(error)
         except NoCommittedOffset:
             self._wait_until = now + TROUBLE_SECONDS
         except ForebayError as error:
@@ -118,6 +123,16 @@ class Intake:
         if not self.trouble:
             self.say("stage.held", reason=str(error))
         self.trouble = str(error)
+
+    def _fell_outside(self, error: OffsetOutOfRange) -> None:
+        """A partition that has not been started is sought when it is."""
+        at = error.partition
+        if at in self._assignment.waiting:
+            return
+        if self._passes_gaps:
+            self._go_on_at_the_beginning(error)
+        else:
+            self.begin_again([at], self._now)
 
     def _go_on_at_the_beginning(self, error: OffsetOutOfRange) -> None:
         """Retention passed us by, or the topic is another: what is gone is told, never hidden."""

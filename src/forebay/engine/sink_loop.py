@@ -73,12 +73,17 @@ class SinkStarts:
         self.sources[at] = source
         if position is None:
             return low, CommitNote()
-        if not low <= position <= end:
+        if position < low:
             raise Unusable(
-                f"The sink has stored {at} up to offset {position}, but the log holds {low} to "
-                f"{end}: records between were deleted before they were stored, or the topic is "
-                f"another. Nothing of it is read until a person decides; "
-                f"`forebay sinks move` sets where it goes on."
+                f"The sink has stored {at} up to offset {position}, but the log begins at {low}: "
+                f"{low - position} records were deleted before they were stored. Nothing of it is "
+                f"read until a person decides; `forebay sinks skip` lets the sink go on."
+            )
+        if position > end:
+            raise Unusable(
+                f"The sink has stored {at} up to offset {position}, but the log ends at {end}: it "
+                f"is not the log that was stored. Nothing of it is read. Restore the topic, or "
+                f"give the sink another name to store all again."
             )
         return position, CommitNote()
 
@@ -111,6 +116,7 @@ class SinkLoop:
             self._commits,
             self._starts,
             leaves=self._leave,
+            passes_gaps=False,
         )
         self.held = self._intake.held
         self._settler = Settler(
