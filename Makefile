@@ -7,6 +7,7 @@ BIN := .venv/bin
 export UV_PYTHON_DOWNLOADS := never
 DURATION ?= 120
 SEED ?=
+SEEDS ?=
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -58,4 +59,11 @@ bench-broker: .venv/.ready ## brokers against bare clients (about 6 min)
 torture-broker: .venv/.ready ## kills, freezes, power cuts and full disks for DURATION seconds (default 120)
 	@$(BIN)/python tests/torture/broker.py --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
-.PHONY: help setup setup-tools setup-bench demo test check docs kafka bench-broker torture-broker
+torture-engine: .venv/.ready ## the engine: SEEDS=10000 simulated runs (about 25 s per 1,000), or processes on both brokers for DURATION seconds (default 120)
+	@$(BIN)/python tests/torture/engine.py $(if $(SEEDS),--seeds $(SEEDS),--duration $(DURATION)) $(if $(SEED),--seed $(SEED))
+
+mutants: .venv/.ready ## plants faults in the engine; each must be caught by name (about 5 s)
+	@echo "planting faults in the engine, one after the other (about 5 s)"
+	@$(BIN)/python tests/engine/mutants/run.py
+
+.PHONY: help setup setup-tools setup-bench demo test check docs kafka bench-broker torture-broker torture-engine mutants

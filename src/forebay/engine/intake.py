@@ -18,18 +18,18 @@ TROUBLE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads, for people."""
+    """Who reads. `passes_gaps`: what retention deleted is told and passed by; else the partition
+    begins again.
+    """
 
     pipeline: str
     stage: str
     group: str
+    passes_gaps: bool = True
 
 
 class Intake:
-    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped.
-
-    `passes_gaps`: what retention deleted is told and passed by; else the partition begins again.
-    """
+    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped."""
 
     def __init__(
         self,
@@ -40,7 +40,6 @@ class Intake:
         starts: Begins,
         *,
         leaves: Callable[[HeldPartition], object],
-        passes_gaps: bool = True,
     ) -> None:
         self.held = HeldPartitions()
         self.trouble = ""
@@ -51,7 +50,6 @@ class Intake:
         self._consumer = doors.consumer
         self._assignment = Assignment(doors.consumer, commits, starts, self.held)
         self._leaves = leaves
-        self._passes_gaps = passes_gaps
         self._wait_until = 0.0
         self._start_again_at = 0.0
         self._now = self.polled_at
@@ -129,7 +127,7 @@ class Intake:
         at = error.partition
         if at in self._assignment.waiting:
             return
-        if self._passes_gaps:
+        if self._reader.passes_gaps:
             self._go_on_at_the_beginning(error)
         else:
             self.begin_again([at], self._now)

@@ -110,13 +110,12 @@ class SinkLoop:
         self._starts = SinkStarts(doors, sink)
         self._commits = Commits(doors.consumer, self.counters, COMMIT_SECONDS, tells_above=False)
         self._intake = Intake(
-            Reader(self.route.pipeline, self.route.stage, self.route.group),
+            Reader(self.route.pipeline, self.route.stage, self.route.group, passes_gaps=False),
             doors,
             self.counters,
             self._commits,
             self._starts,
             leaves=self._leave,
-            passes_gaps=False,
         )
         self.held = self._intake.held
         self._settler = Settler(
