@@ -56,6 +56,12 @@ kafka: .venv/.ready ## a real Apache Kafka on loopback until Ctrl-C (first start
 bench-broker: .venv/.ready ## brokers against bare clients (about 6 min)
 	@$(BIN)/python tests/benchmarks/broker.py
 
+bench-engine: .venv/.ready ## the engine against a bare client on one real Kafka (about 7 min)
+	@$(BIN)/python tests/benchmarks/engine.py
+
+bench-peers: .venv/.ready ## other frameworks against ours, in an environment of their own in .cache/peers (about 3 min)
+	@$(BIN)/python tests/benchmarks/peers.py
+
 torture-broker: .venv/.ready ## kills, freezes, power cuts and full disks for DURATION seconds (default 120)
 	@$(BIN)/python tests/torture/broker.py --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
@@ -66,4 +72,4 @@ mutants: .venv/.ready ## plants faults in the engine; each must be caught by nam
 	@echo "planting faults in the engine, one after the other (about 5 s)"
 	@$(BIN)/python tests/engine/mutants/run.py
 
-.PHONY: help setup setup-tools setup-bench demo test check docs kafka bench-broker torture-broker torture-engine mutants
+.PHONY: help setup setup-tools setup-bench demo test check docs kafka bench-broker bench-engine bench-peers torture-broker torture-engine mutants

@@ -1,4 +1,4 @@
-"""`make test`: every test, a short torture round, and coverage that may not fall."""
+"""`make test`: every test, short rounds of torture, and coverage that may not fall."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from forebay.broker.kafka.trial import missing
 ROOT = Path(__file__).parents[1]
 FLOOR = ROOT / "tests" / "coverage.floor"
 TORTURE_SECONDS = 15
+TORTURES = (("broker.py",), ("engine.py", "--broker", "embedded"))
 RAISE_FROM_POINTS = 1.0
 
 ALL_PASSED, SOME_FAILED = 0, 1  # pytest's; any other code is a run that did not happen
@@ -41,7 +42,7 @@ def main() -> int:
         return FAILED
     _announce(left_out)
     with tempfile.TemporaryDirectory(prefix="forebay-test-") as folder:
-        torture = _torture()
+        torture = sum((_torture(*program) for program in TORTURES), Counts())
         tests = _pytest(Path(folder))
         is_covered = _compare_coverage(Path(folder), is_whole=not left_out)
     return _verdict(torture + tests, is_covered=is_covered, must_be_whole=must_be_whole)
@@ -54,16 +55,22 @@ def _announce(left_out: str | None) -> None:
         print("left out: nothing")
     minutes = 2 if left_out else 4
     print(
-        f"torturing the embedded broker for {TORTURE_SECONDS} s, then running all tests on two "
-        f"cores (about {minutes} min)",
+        f"torturing the embedded broker and the engine for {TORTURE_SECONDS} s each, then running "
+        f"all tests on two cores (about {minutes} min)",
         flush=True,
     )
 
 
-def _torture() -> Counts:
-    """A short round of `make torture-broker`: one more test, judged by its last line."""
-    program = [sys.executable, "tests/torture/broker.py", "--duration", str(TORTURE_SECONDS)]
-    done = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+def _torture(script: str, *options: str) -> Counts:
+    """A short round of a campaign: one more test, judged by its last line."""
+    seconds = str(TORTURE_SECONDS)
+    done = subprocess.run(
+        [sys.executable, f"tests/torture/{script}", "--duration", seconds, *options],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     print(done.stdout, end="", flush=True)
     is_well = done.returncode == 0 and _last_line(done.stdout).get("ok") is True
     return Counts(passed=1) if is_well else Counts(failed=1)

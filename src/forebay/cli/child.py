@@ -114,10 +114,16 @@ def _tell(run: PipelineRun, descriptor: int, left_behind: int) -> None:
     said = {
         "healths": [health.as_object() for health in healths],
         "is_idle": run.is_idle,
+        "is_whole": run.is_whole,
         "left_behind": left_behind,
     }
-    if descriptor >= 0:
+    if descriptor < 0:
+        return
+    try:
         os.write(descriptor, orjson.dumps(said) + b"\n")
+    except BrokenPipeError:
+        if not run.is_stopping:  # who started us has gone: end as if asked
+            run.stop()
 
 
 def _hold_the_leash(run: PipelineRun) -> None:

@@ -131,7 +131,9 @@ def _supervised(
         remark(f"forebay run · {pipeline.name}{_shown(plans)} · {broker.describe().sentence}")
         started_at = time.monotonic()
         line = StatusLine(sys.stderr)
-        with HealthServer(lambda: vitals(supervisor.healths()), command.health_port) as server:
+        with HealthServer(
+            lambda: vitals(supervisor.healths(), supervisor.absent), command.health_port
+        ) as server:
             remark(f"health {server.url}/health")
             try:
                 supervisor.start()
@@ -178,6 +180,7 @@ def _spawn(
         [sys.executable, "-m", "forebay", "child", command.reference, *words],
         stdin=subprocess.PIPE,
         pass_fds=(status,),
+        process_group=0,  # a terminal's Ctrl-C is for the supervisor, which tells its children
     )
 
 
@@ -284,10 +287,11 @@ def show(receipt: Receipt, *, as_json: bool) -> None:
         print_object(receipt.as_object())
 
 
-def vitals(healths: Sequence[StageHealth]) -> Vitals:
+def vitals(healths: Sequence[StageHealth], absent: Sequence[str] = ()) -> Vitals:
     """Alive while somebody answers; ready while nothing keeps a stage from its work."""
-    is_ready = bool(healths) and all(health.is_well for health in healths)
-    body = {"ready": is_ready, "stages": [health.as_object() for health in healths]}
+    is_ready = bool(healths) and not absent and all(health.is_well for health in healths)
+    stages = [health.as_object() for health in healths]
+    body = {"ready": is_ready, "absent": list(absent), "stages": stages}
     return Vitals(is_live=True, is_ready=is_ready, body=body)
 
 

@@ -29,7 +29,7 @@ from forebay.engine.doors import LoopOptions
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.run import PipelineRun, check_part
 from forebay.engine.supervision import ChildPlan
-from forebay.observability.health_server import HealthServer
+from forebay.observability.health_server import HealthServer, Vitals
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Worker(Command):
         ):
             prepare(pipeline, broker, foreign_too=session.owns_broker)
             run = PipelineRun(pipeline, site, part=self.stage, until=until, options=options)
-            signal.signal(signal.SIGTERM, lambda *_: run.stop())
-            signal.signal(signal.SIGINT, lambda *_: run.stop())
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: _ask_to_stop(run))
             remark(f"forebay worker · {pipeline.name}-{self.stage} · {broker.describe().sentence}")
             return self._watched(run)
 
@@ -88,9 +88,11 @@ class Worker(Command):
 
     def _watched(self, run: PipelineRun) -> int:
         line = StatusLine(sys.stderr)
-        with HealthServer(
-            lambda: vitals(run.health()), self.health_port, self.health_host
-        ) as server:
+
+        def look() -> Vitals:
+            return vitals(run.health(), [] if run.is_whole else [self.stage])
+
+        with HealthServer(look, self.health_port, self.health_host) as server:
             remark(f"health {server.url}/health")
             run.start()
             while not run.wait():
@@ -102,6 +104,11 @@ class Worker(Command):
             remark(f"forebay: a handler stopped the stage: {run.stopped_by!r}")
             return FOUND_A_PROBLEM
         return FOUND_A_PROBLEM if receipt.left_behind else DONE
+
+
+def _ask_to_stop(run: PipelineRun) -> None:
+    """The second time nothing is waited for."""
+    run.stop(0.0 if run.is_stopping else None)
 
 
 def add_worker_command(app: Typer) -> None:

@@ -6,10 +6,12 @@ from typing import Protocol
 from forebay.broker.port import Consumer
 from forebay.core.commit_notes import CommitNote
 from forebay.core.errors import ForebayError
-from forebay.core.records import CommittedOffset, Offset, TopicPartition
+from forebay.core.records import UNSET, CommittedOffset, Offset, TopicPartition
 from forebay.engine.commits import Commits
 from forebay.engine.held import HeldPartitions
 from forebay.engine.starts import note_of
+
+_NOTHING = CommittedOffset(UNSET)
 
 
 class Begins(Protocol):
@@ -53,14 +55,18 @@ class Assignment:
         return None
 
     def move(self, at: TopicPartition, offset: Offset, now: float) -> None:
-        """Go on elsewhere; what was committed stays told until the next commit."""
+        """Go on elsewhere; what was committed stays told until the next commit.
+
+        Going back means another topic of that name: what was committed of the old one is gone.
+        """
         stored, note = self._commits.stored(at), self._commits.notes.get(at)
         self.drop([at])
         self._consumer.seek(at, offset)
         self._consumer.resume([at])
         self._held.add(at, offset, now)
         if stored is not None and note is not None:
-            self._commits.adopt(at, stored, note)
+            is_another_topic = offset < stored.offset
+            self._commits.adopt(at, _NOTHING if is_another_topic else stored, note)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         for at in partitions:

@@ -23,6 +23,11 @@ class Dispatch:
     def running(self) -> int:
         return len(self.out)
 
+    @property
+    def begun(self) -> int:
+        """Of those handed out: what a worker has taken up."""
+        return sum(lane.running is not None for lane in self.out)
+
     def take(self, work: Work) -> None:
         """Records of one lane wait behind each other; without a key each has a lane of its own."""
         held = work.held

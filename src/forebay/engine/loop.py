@@ -126,8 +126,9 @@ class StageLoop:
 
     @property
     def left_behind(self) -> int:
-        """Records that run or are being settled."""
-        return self._dispatch.running + self._settler.open
+        """Records that run or are being settled; those about to run, too, until it is over."""
+        running = self._dispatch.begun if self.is_over else self._dispatch.running
+        return running + self._settler.open
 
     @property
     def is_idle(self) -> bool:
@@ -145,7 +146,7 @@ class StageLoop:
             kind="record",
             unresolved=self.held.records,
             bytes_held=self.held.bytes,
-            running=self._dispatch.running,
+            running=self._dispatch.begun,
             stuck=len(self._dispatch.stuck),
             oldest_seconds=max(0.0, now - min(started, default=now)),
             next_due_ms=None,

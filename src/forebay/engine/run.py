@@ -132,6 +132,15 @@ class PipelineRun:
         return all(not thread.is_alive for thread in self._threads)
 
     @property
+    def is_stopping(self) -> bool:
+        return self._stop_deadline is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Every loop runs, or has ended well."""
+        return self.failure is None and all(thread.health for thread in self._threads)
+
+    @property
     def failure(self) -> BaseException | None:
         return next((thread.failure for thread in self._threads if thread.failure), None)
 

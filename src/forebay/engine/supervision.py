@@ -27,6 +27,7 @@ ENDED_LATE = 1
 ASKS_FOR_RESTART = 75
 STOPPED_BY_HANDLER = 70
 WRONG_USE = 2
+UNHEARD = -signal.SIGTERM  # asked before it could listen: it had begun nothing
 FINAL = {ENDED_WELL, STOPPED_BY_HANDLER, WRONG_USE}  # starting it again would change nothing
 
 
@@ -51,6 +52,7 @@ class Told:
 
     healths: list[StageHealth] = field(default_factory=list)
     is_idle: bool = False
+    is_whole: bool = False
     left_behind: int = 0
     named: list[Any] | None = None
 
@@ -99,6 +101,7 @@ class Child:
             return
         self.told.healths = [health_from(health) for health in said["healths"]]
         self.told.is_idle = said["is_idle"]
+        self.told.is_whole = said["is_whole"]
         self.told.left_behind = said["left_behind"]
 
 
@@ -187,6 +190,15 @@ class Supervisor:
         """Of the processes that run now."""
         return [health for slot in self._slots if slot.child for health in slot.child.told.healths]
 
+    @property
+    def absent(self) -> list[str]:
+        """Workers that do not run, or not with all their parts."""
+        return [
+            slot.plan.name
+            for slot in self._slots
+            if not (slot.is_done or (slot.child is not None and slot.child.told.is_whole))
+        ]
+
     def receipt(self, seconds: float) -> Receipt:
         """Of all processes that ran: one that was killed counts as far as it was heard."""
         past = [health for slot in self._slots for health in slot.past]
@@ -211,7 +223,8 @@ class Supervisor:
         slot.child = None
         if self.is_stopping or code in FINAL:
             slot.is_done = True
-            self.worst = max(self.worst, ENDED_LATE if code else ENDED_WELL)
+            is_late = code not in {ENDED_WELL, UNHEARD}
+            self.worst = max(self.worst, ENDED_LATE if is_late else ENDED_WELL)
             if not self.is_stopping:
                 self.stop()
             return

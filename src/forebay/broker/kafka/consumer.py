@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from forebay.broker.kafka.cluster import Cluster
 from forebay.broker.kafka.commits import Commits
 from forebay.broker.kafka.configuration import for_consumer
+from forebay.broker.kafka.incarnations import Incarnations
 from forebay.broker.kafka.membership import Membership
 from forebay.broker.kafka.ownership import Ownership
 from forebay.broker.kafka.questions import client_partition, refused
@@ -33,6 +34,7 @@ class KafkaConsumer:
         self._reader = Reader(cluster, self._client)
         self._readings = self._reader.readings
         self._membership = Membership(cluster, group or "", self._client, self._reader)
+        self._incarnations = Incarnations(cluster.questions, settings.metadata_refresh_seconds)
         self._vanished = VanishedTopics(cluster.questions, settings.metadata_refresh_seconds)
 
     def subscribe(self, topics: Collection[str], listener: Rebalance) -> None:
@@ -154,6 +156,7 @@ class KafkaConsumer:
         if self._ownership.closing:
             return []
         self._reader.raise_for_listener()
+        self._leave_what_was_replaced()
         self._reader.raise_complaint()
         while not self._ownership.closing:
             self._membership.start_what_waits()
@@ -183,6 +186,12 @@ class KafkaConsumer:
         self._cluster.questions.check_reachable()
         if not self._membership.joined:
             self._vanished.check(self._readings)
+
+    def _leave_what_was_replaced(self) -> None:
+        """A topic made again is told like an offset that the log does not hold."""
+        replaced = self._incarnations.replaced({at.topic for at in self._readings})
+        for at in [at for at in self._readings if at.topic in replaced]:
+            self._readings.fell_outside(at, self._reader.position(at) or 0)
 
     def _may_commit(self, at: TopicPartition) -> bool:
         return not self._membership.joined or at in self._readings

@@ -12,12 +12,14 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaException,
+    TopicCollection,
 )
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec, TimestampSpec
 from confluent_kafka.admin._metadata import ClusterMetadata, TopicMetadata
+from confluent_kafka.admin._topic import TopicDescription
 from confluent_kafka.cimpl import OFFSET_SPEC_EARLIEST, OFFSET_SPEC_LATEST
 
 from forebay.broker.kafka.configuration import for_client
@@ -134,6 +136,10 @@ class Questions:
             if not isinstance(problem, (UnknownTopic, Unavailable)) or time.monotonic() > deadline:
                 raise problem
             time.sleep(_AGAIN_SECONDS)
+
+    def describe(self, topics: Collection[str]) -> dict[str, Future[TopicDescription]]:
+        """Asks and does not wait."""
+        return self._client.describe_topics(TopicCollection(list(topics)))
 
     def settings_of(self, topic: str) -> dict[str, str]:
         """The topic's configuration; empty where we may not look, or the broker does not tell."""
