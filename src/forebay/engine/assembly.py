@@ -10,12 +10,13 @@ from forebay.broker.port import Broker, Producer
 from forebay.broker.settings import ConsumerSettings, ProducerSettings
 from forebay.core.batches import BatchRule
 from forebay.core.clock import Clock
-from forebay.core.outcomes import Skip
+from forebay.core.errors import Unusable
+from forebay.core.outcomes import Reject, Skip
 from forebay.core.records import Record
 from forebay.core.retries import RetryPolicy
 from forebay.core.sinks import Sink
 from forebay.engine.context import Surroundings
-from forebay.engine.dead_letters import LetterFile, Spill
+from forebay.engine.dead_letters import DeadLetter, LetterFile, Spill
 from forebay.engine.dev_mode import (
     ShowingProducer,
     ShowingSink,
@@ -32,7 +33,7 @@ from forebay.engine.ledger_rows import StageName
 from forebay.engine.loop import StageLoop
 from forebay.engine.payloads import row_values
 from forebay.engine.pipeline import Pipeline
-from forebay.engine.redelivery import Redelivery
+from forebay.engine.redelivery import Keep, Redelivery
 from forebay.engine.routes import LEDGER, SCHEDULER, Route
 from forebay.engine.settler import Destination
 from forebay.engine.sink_loop import SinkLoop, SinkPlan
@@ -119,19 +120,37 @@ class Assembly:
         def build(closing: ExitStack) -> Redelivery:
             group = pipeline.scheduler_group
             doors = self._doors(None, group, closing)
-            return Redelivery(pipeline.name, group, routes, doors)
+            keep = self._keeper(routes, closing)
+            return Redelivery(pipeline.name, group, routes, doors, keep=keep)
 
         return LoopThread(name, build, self._site.clock)
 
+    def _keeper(self, routes: tuple[Route, ...], closing: ExitStack) -> Keep:
+        """For retries that can neither go back nor be a record of a dead-letter topic."""
+        files: dict[Path, LetterFile] = {}
+        for path in {
+            route.dead_letters for route in routes if isinstance(route.dead_letters, Path)
+        }:
+            files[path] = self._site.open_letter_file(path)
+            closing.callback(files[path].close)
+        spill = self._site.open_spill(self._pipeline)
+
+        def keep(route: Route, letter: DeadLetter) -> None:
+            if isinstance(route.dead_letters, Path):
+                files[route.dead_letters].write([letter])
+            elif spill is not None:
+                spill.keep(letter, route.dead_letters)
+            else:
+                raise Unusable(
+                    f"{route.dead_letters} takes no record as large as a dead letter of "
+                    f"{route.worker}. It is held. Raise the topic's limit, or run where the "
+                    f"ledger is."
+                )
+
+        return keep
+
     def sink_stage(self, stage: SinkStage) -> LoopThread:
-        route = self._pipeline.route(stage)
-        shared_topics = {topic for other in self._pipeline.record_stages for topic in other.topics}
-        plan = SinkPlan(
-            make_row=row_maker(stage),
-            batch=stage.batch,
-            destination=Destination(route, NO_RETRIES, spill=self._site.open_spill(self._pipeline)),
-            leaves_undecodable=bool(shared_topics & set(stage.topics)),
-        )
+        plan = sink_plan(self._pipeline, stage, self._site.open_spill(self._pipeline))
         return self._sink(plan, lambda: self._site.open_sink(self._pipeline, stage))
 
     def ledger(self, open_ledger: Callable[[Pipeline], Sink[Any]]) -> LoopThread:
@@ -154,10 +173,13 @@ class Assembly:
         def build(closing: ExitStack) -> SinkLoop:
             sink = TurnTaking(ShowingSink(route.stage, self._show) if self._show else open_sink())
             closing.callback(sink.close)
-            doors = self._doors(route, route.group, closing)
             writer = ThreadSinkWriter(sink, route.worker)
             closing.callback(writer.close)
-            return SinkLoop(plan, sink, writer, doors, self._options_for(route, "earliest"))
+            doors = self._doors(route, route.group, closing)
+            options = self._options_for(route, "earliest")
+            if self._pipeline.record_stages:  # a count is of what handlers are given
+                options = replace(options, records_max=None)
+            return SinkLoop(plan, sink, writer, doors, options)
 
         return LoopThread(route.worker, build, self._site.clock)
 
@@ -198,13 +220,23 @@ class Assembly:
         )
 
 
+def sink_plan(pipeline: Pipeline, stage: SinkStage, spill: Spill | None = None) -> SinkPlan:
+    shared_topics = {topic for other in pipeline.record_stages for topic in other.topics}
+    return SinkPlan(
+        make_row=row_maker(stage),
+        batch=stage.batch,
+        destination=Destination(pipeline.route(stage), NO_RETRIES, spill=spill),
+        leaves_undecodable=bool(shared_topics & set(stage.topics)),
+    )
+
+
 def row_maker(stage: SinkStage) -> Callable[[Record], Any]:
     """The user's function, with what it wants and with what it gives as a row."""
     function = inspect_function(stage.row)
 
     def make(record: Record) -> Any:
         said = function.call(function.decode(record))
-        return said if isinstance(said, Skip) else row_values(said)
+        return said if isinstance(said, Skip | Reject) else row_values(said)
 
     return make
 

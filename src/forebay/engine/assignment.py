@@ -1,6 +1,6 @@
 """Partitions come with a place to start, and are not read before it is durable."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from forebay.broker.port import Consumer
@@ -10,6 +10,7 @@ from forebay.core.records import UNSET, CommittedOffset, Offset, TopicPartition
 from forebay.engine.commits import Commits
 from forebay.engine.held import HeldPartitions
 from forebay.engine.starts import note_of
+from forebay.engine.work import HeldPartition
 
 _NOTHING = CommittedOffset(UNSET)
 
@@ -21,15 +22,24 @@ class Begins(Protocol):
 
 
 class Assignment:
-    """Belongs to the engine thread. `waiting` have not been started yet."""
+    """Belongs to the engine thread. `waiting` have not been started yet.
+
+    `leaves` is told of a partition before it is dropped.
+    """
 
     def __init__(
-        self, consumer: Consumer, commits: Commits, starts: Begins, held: HeldPartitions
+        self,
+        consumer: Consumer,
+        commits: Commits,
+        starts: Begins,
+        held: HeldPartitions,
+        leaves: Callable[[HeldPartition], object],
     ) -> None:
         self._consumer = consumer
         self._commits = commits
         self._starts = starts
         self._held = held
+        self._leaves = leaves
         self.waiting: dict[TopicPartition, CommittedOffset | None] = {}
 
     def add(self, committed: Mapping[TopicPartition, CommittedOffset | None]) -> None:
@@ -49,6 +59,7 @@ class Assignment:
             found = self.waiting[at] or self._begin(at)
         except ForebayError as problem:
             return problem
+        self._leave(at)
         self._held.add(at, found.offset, now)
         self._commits.adopt(at, found, note_of(found))
         del self.waiting[at]
@@ -72,6 +83,11 @@ class Assignment:
         for at in partitions:
             self.waiting.pop(at, None)
             self._commits.forget(at)
+            self._leave(at)
+
+    def _leave(self, at: TopicPartition) -> None:
+        if at in self._held:
+            self._leaves(self._held[at])
             self._held.fence(at)
 
     def _begin(self, at: TopicPartition) -> CommittedOffset:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_type_hints
 
 from forebay.core.errors import InvalidRequest
@@ -39,13 +40,12 @@ def inspect_function(call: Callable[..., Any]) -> Function:
     annotation = hints.get(first.name)
     if annotation is None and first.name == "record":
         annotation = Record
-    target = call if inspect.isroutine(call) else getattr(call, "__call__", call)  # noqa: B004  the method itself is looked at
     return Function(
         call=call,
         name=name,
-        is_async=inspect.iscoroutinefunction(target),
+        is_async=inspect.iscoroutinefunction(_routine(call)),
         decode=decoder_for(annotation),
-        wants_context=len(parameters) > 1,
+        wants_context=len(required) > 1 or [p.name for p in parameters[1:2]] == ["context"],
         returns=hints.get("return"),
     )
 
@@ -71,10 +71,16 @@ def _parameters(call: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     return [p for p in signature.parameters.values() if p.kind in _POSITIONAL]
 
 
+def _routine(call: Any) -> Any:
+    """Where its annotations are, and whether it waits."""
+    while isinstance(call, partial):
+        call = call.func
+    return call if inspect.isroutine(call) else type(call).__call__
+
+
 def _hints(call: Callable[..., Any], name: str) -> dict[str, Any]:
-    target = call if inspect.isroutine(call) else type(call).__call__
     try:
-        return get_type_hints(target)
+        return get_type_hints(_routine(call))
     except NameError as problem:
         raise InvalidRequest(
             f"The annotations of {name} name something that is not at module level: {problem}. "

@@ -18,18 +18,28 @@ TROUBLE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads. `passes_gaps`: what retention deleted is told and passed by; else the partition
-    begins again.
-    """
+    """Who reads, for people."""
 
     pipeline: str
     stage: str
     group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a loop wants its partitions. `leaves` is told of one before it is dropped.
+
+    `passes_gaps`: what retention deleted is told and passed by; else the partition begins again.
+    `may_start`: False while a new partition has to wait.
+    """
+
+    leaves: Callable[[HeldPartition], object]
     passes_gaps: bool = True
+    may_start: Callable[[], bool] = lambda: True
 
 
 class Intake:
-    """Belongs to the loop's thread. `leaves` is told of a partition before it is dropped."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -39,7 +49,7 @@ class Intake:
         commits: Commits,
         starts: Begins,
         *,
-        leaves: Callable[[HeldPartition], object],
+        manners: Manners,
     ) -> None:
         self.held = HeldPartitions()
         self.trouble = ""
@@ -48,8 +58,8 @@ class Intake:
         self._doors = doors
         self._counters = counters
         self._consumer = doors.consumer
-        self._assignment = Assignment(doors.consumer, commits, starts, self.held)
-        self._leaves = leaves
+        self._assignment = Assignment(doors.consumer, commits, starts, self.held, manners.leaves)
+        self._manners = manners
         self._wait_until = 0.0
         self._start_again_at = 0.0
         self._now = self.polled_at
@@ -66,25 +76,27 @@ class Intake:
     def assigned(
         self, committed: Mapping[TopicPartition, CommittedOffset | None], now: float
     ) -> None:
+        """One that was never taken away may come again: its topic was made anew meanwhile."""
         self._now = now
+        self._assignment.drop(committed)
         self._assignment.add(committed)
         self._start()
 
     def begin_again(self, partitions: Collection[TopicPartition], now: float) -> None:
         """As if they were assigned now."""
-        self.drop(partitions)
+        self._consumer.resume(partitions)
         self.assigned(dict.fromkeys(partitions), now)
 
-    def drop(self, partitions: Collection[TopicPartition]) -> None:
-        for at in partitions:
-            if at in self.held:
-                self._leaves(self.held[at])
-        self._assignment.drop(partitions)
-
-    def poll(self, seconds: float, records_max: int, now: float) -> list[Record]:
+    def start_what_waits(self, now: float) -> None:
         self._now = now
         if self.is_starting and now >= self._start_again_at:
             self._start()
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        self._assignment.drop(partitions)
+
+    def poll(self, seconds: float, records_max: int, now: float) -> list[Record]:
+        self.start_what_waits(now)
         if self.is_waiting(now):
             return []
         self.polled_at = now
@@ -107,6 +119,8 @@ class Intake:
         self._doors.emit(event, **(named | fields))
 
     def _start(self) -> None:
+        if not self._manners.may_start():
+            return
         try:
             self._assignment.start(self._now)
         except ForebayError as error:
@@ -123,14 +137,17 @@ class Intake:
         self.trouble = str(error)
 
     def _fell_outside(self, error: OffsetOutOfRange) -> None:
-        """A partition that has not been started is sought when it is."""
+        """A partition that has not been started is sought when it is.
+
+        Where gaps are not passed, what was read is kept: the log has it no more.
+        """
         at = error.partition
         if at in self._assignment.waiting:
             return
-        if self._reader.passes_gaps:
+        if self._manners.passes_gaps:
             self._go_on_at_the_beginning(error)
         else:
-            self.begin_again([at], self._now)
+            self._assignment.add({at: None})
 
     def _go_on_at_the_beginning(self, error: OffsetOutOfRange) -> None:
         """Retention passed us by, or the topic is another: what is gone is told, never hidden."""
@@ -153,6 +170,4 @@ class Intake:
             self.held[at].progress.reach(error.low)
             self._consumer.seek(at, error.low)
             return
-        if at in self.held:
-            self._leaves(self.held[at])
         self._assignment.move(at, error.low, self._now)

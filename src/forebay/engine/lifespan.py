@@ -22,7 +22,12 @@ class Lifespan:
         self._closing = AsyncExitStack()
 
     def open(self) -> Mapping[str, Any]:
-        return MappingProxyType(self._event_loop.run(self._open(), OPEN_SECONDS))
+        """All of it, or nothing is left open."""
+        try:
+            return MappingProxyType(self._event_loop.run(self._open(), OPEN_SECONDS))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._event_loop.run(self._closing.aclose(), CLOSE_SECONDS)

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from forebay.core.envelope import open_envelope
-from forebay.core.records import CommittedOffset, Offset, Record, TopicPartition
+from forebay.core.records import CommittedOffset, Record, TopicPartition
 from forebay.engine.commits import Commits
 from forebay.engine.counters import Counters
 from forebay.engine.dispatch import Dispatch
 from forebay.engine.doors import Doors, LoopOptions, Wait
 from forebay.engine.executors import Executor
 from forebay.engine.health import StageHealth, partitions_of
-from forebay.engine.intake import Intake, Reader
+from forebay.engine.intake import Intake, Manners, Reader
 from forebay.engine.one_by_one import OneByOne
 from forebay.engine.overdue import Overdue
 from forebay.engine.pauses import Pauses
@@ -18,6 +18,7 @@ from forebay.engine.settler import Destination, Settler
 from forebay.engine.single_file import SingleFile
 from forebay.engine.stages import RecordStage
 from forebay.engine.starts import Starts
+from forebay.engine.stops import Stops
 from forebay.engine.work import HeldPartition, Stop, Work
 
 POLL_RECORDS_MAX = 500
@@ -44,7 +45,6 @@ class StageLoop:
         self.counters = Counters()
         self._options = options or LoopOptions()
         self._consumer = doors.consumer
-        self._producer = doors.producer
         self._executor = executor
         self._clock = doors.clock
         self._honoured = frozenset(self.route.re_entries.values())
@@ -68,9 +68,10 @@ class StageLoop:
             self.counters,
             self._commits,
             Starts(doors, dict.fromkeys(self.route.inputs, stage.start_at)),
-            leaves=self._dispatch.drop,
+            manners=Manners(self._dispatch.drop),
         )
         self.held = self._intake.held
+        self._stops = Stops(self._options, self.route.inputs, self.counters, self.held)
         self._pauses = Pauses(doors.consumer, stage.bounds, self.held)
         self._one_by_one: OneByOne | None = None
         if self._options.single_file is not None:
@@ -108,7 +109,7 @@ class StageLoop:
             case "finished":
                 self._executor.wait(wait.seconds)
             case "reports":
-                self._settler.acknowledge(self._producer.poll(wait.seconds), self._now)
+                self._settler.take_reports(wait.seconds, self._now)
             case "records":
                 room = min(self._pauses.room(), POLL_RECORDS_MAX)
                 self._brought = self._intake.poll(wait.seconds, room, self._now)
@@ -159,7 +160,7 @@ class StageLoop:
 
     def _reasons(self) -> tuple[str, ...]:
         """What keeps it from working, in sentences."""
-        reasons = [self._intake.trouble, self._commits.trouble]
+        reasons = [self._intake.trouble, self._commits.trouble, self._settler.trouble]
         reasons += [blocked.reason for blocked in self._settler.blocked.values()]
         if self.counters.expired:
             reasons.append(
@@ -217,7 +218,7 @@ class StageLoop:
         held = self.held
         for record in records:
             partition = held.by_place.get(record[3:5])
-            if partition is None or not self._may_deliver(partition, record):
+            if partition is None or not self._stops.may_deliver(partition, record):
                 continue
             value, key = record[0], record[1]
             size = (len(value) if value else 0) + (len(key) if key else 0)
@@ -256,16 +257,6 @@ class StageLoop:
             settle=self._settler.settle,
         )
 
-    def _may_deliver(self, held: HeldPartition, record: Record) -> bool:
-        """Records at a stop or beyond it are left for another run."""
-        stop = self._options.stops.get(held.at)
-        enough = self._options.records_max
-        if (stop is not None and record.offset >= stop) or (
-            enough is not None and self.counters.delivered >= enough
-        ):
-            held.is_at_stop = True
-        return not held.is_at_stop
-
     def _settle(self) -> None:
         finished = self._executor.finished
         while finished:
@@ -297,7 +288,7 @@ class StageLoop:
         settler = self._settler
         if settler.open:
             settler.push(self._now)
-            settler.acknowledge(self._producer.poll(0), self._now)
+            settler.take_reports(0, self._now)
 
     def _resolved(self, work: Work) -> None:
         self.held.resolve(work, self._now)
@@ -330,21 +321,13 @@ class StageLoop:
 
     def _end_if_done(self, now: float) -> None:
         if self._stop_deadline is None:
-            if self._has_reached_its_stops():
+            if self._stops.are_reached:
                 self.stop(now + self._options.drain_seconds)
             return
         if not self.left_behind or now >= self._stop_deadline:
             if self._options.joins_group:
                 self._commits.commit_now(self.held)
             self.is_over = True
-
-    def _has_reached_its_stops(self) -> bool:
-        if self.held.records or not len(self.held):
-            return False
-        if self._options.records_max is not None:
-            return self.counters.delivered >= self._options.records_max
-        stops = self._options.stops
-        return bool(stops) and all(_is_past(held, stops.get(held.at)) for held in self.held)
 
     def _what_to_wait_for(self, now: float) -> Wait:
         if self._executor.finished or self._brought:
@@ -356,10 +339,6 @@ class StageLoop:
         if self.is_stopping or self._intake.is_waiting(now) or self._pauses.room() <= 0:
             return Wait("finished", IDLE_SECONDS)
         return Wait("records", IDLE_SECONDS)
-
-
-def _is_past(held: HeldPartition, stop: Offset | None) -> bool:
-    return stop is None or held.is_at_stop or held.progress.watermark >= stop
 
 
 def _place(work: Work) -> dict[str, object]:

@@ -26,7 +26,7 @@ def decoder_for(annotation: object) -> Decode:
     """How a record becomes the argument that a function declares."""
     if annotation is Record:
         return lambda record: record
-    if annotation in {None, Any, bytes | None}:
+    if annotation in (None, Any, bytes | None):
         return lambda record: record.value
     wanted, may_be_null = _without_none(annotation)
     parse = _parser_for(wanted)
@@ -48,7 +48,7 @@ def encode(value: object) -> bytes | None:
         case None | bytes():
             return value
         case str():
-            return value.encode()
+            return _written_text(value)
         case bytearray() | memoryview():
             return bytes(value)
     if (dump := getattr(value, "model_dump_json", None)) is not None:
@@ -59,6 +59,16 @@ def encode(value: object) -> bytes | None:
         raise InvalidRequest(
             f"A {type(value).__name__} cannot be written into a record ({problem}); use bytes, "
             f"text, a model, a dataclass, or what JSON can hold."
+        ) from problem
+
+
+def _written_text(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as problem:
+        raise InvalidRequest(
+            f"A text cannot be written into a record: its character {problem.start} is half of "
+            f"one. Write such text as bytes."
         ) from problem
 
 
@@ -103,7 +113,11 @@ def _parser_for(wanted: Any) -> Callable[[bytes], Any]:
         return lambda value: value
     if wanted is str:
         return _text
-    if wanted in {dict, list} or (get_origin(wanted) is dict and get_args(wanted) == (str, Any)):
+    if (
+        wanted is dict
+        or wanted is list
+        or (get_origin(wanted) is dict and get_args(wanted) == (str, Any))
+    ):
         return lambda value: _json(value, get_origin(wanted) or wanted)
     return _model_parser(wanted)
 

@@ -13,7 +13,7 @@ from forebay.core.batches import BatchRule
 from forebay.core.durations import seconds
 from forebay.core.errors import InvalidRequest
 from forebay.core.retries import RetryPolicy, retry_policy
-from forebay.core.topics import check_name
+from forebay.core.topics import check_name, check_partitions
 from forebay.engine.functions import inspect_function
 from forebay.engine.payloads import columns_of
 from forebay.engine.routes import LEDGER, SCHEDULER, Route, record_route, sink_route
@@ -53,7 +53,7 @@ class Pipeline:
     ) -> None:
         self.name = _checked_name("pipeline", name)
         self.group_prefix = _checked_name("group prefix", group_prefix or name)
-        self.topics = {topic.name: _checked_topic(topic) for topic in topics}
+        self.topics = _checked_topics(topics)
         self.hosts = tuple(hosts)
         self.shared: dict[str, Shared] = {}
         self._stages: dict[str, Stage] = {}
@@ -139,6 +139,14 @@ class Pipeline:
                     f"Two stages of {self.name} would share the topic {topic}; give one of them "
                     f"another name, retry_topics or dead_letters."
                 )
+        targets = [stage.target for stage in self.sink_stages]
+        files = [target.path.absolute() for target in targets if isinstance(target, RowFile)]
+        for path, count in Counter(files).items():
+            if count > 1:
+                raise InvalidRequest(
+                    f"Two sinks of {self.name} would write {path}, which has one writer; give one "
+                    f"of them another file."
+                )
         read = {topic for stage in self.stages for topic in stage.topics}
         for topic in read & set(derived):
             raise InvalidRequest(
@@ -157,7 +165,7 @@ def record_stage(
 ) -> RecordStage:
     """Options: name, order_by, concurrency, in-place tries, and the other fields of RecordStage."""
     in_place = options.pop("retry_in_place", 0)
-    policy = retry if isinstance(retry, RetryPolicy) else retry_policy(retry, in_place)
+    policy = retry if isinstance(retry, RetryPolicy) else _policy(retry, in_place)
     letters = options.pop("dead_letters", None)
     if isinstance(letters, str) and letters.startswith("file:"):
         letters = Path(letters.removeprefix("file:"))
@@ -210,6 +218,14 @@ def sink_stage(
         raise _unknown_option(name, problem) from problem
 
 
+def _policy(retry: object, in_place: int) -> RetryPolicy:
+    if isinstance(retry, str | bytes) or not isinstance(retry, Sequence | None):
+        raise InvalidRequest(
+            f"retry is {retry!r}; write the delays as a list, such as retry=[{retry!r}]."
+        )
+    return retry_policy(retry, in_place)
+
+
 def _target(name: str, table: str | None, file: str | Path | None) -> SinkTarget:
     if (table is None) == (file is None):
         raise InvalidRequest(
@@ -245,6 +261,8 @@ def _check_stage(stage: Stage) -> None:
         raise InvalidRequest(f"Stage {stage.name} reads no topic; name one.")
     for topic in stage.topics:
         check_name(topic)
+    if len(set(stage.topics)) < len(stage.topics):
+        raise InvalidRequest(f"Stage {stage.name} reads a topic twice; name each topic once.")
     if isinstance(stage, RecordStage):
         _check_record_stage(stage)
     else:
@@ -262,6 +280,13 @@ def _check_record_stage(stage: RecordStage) -> None:
         raise InvalidRequest(
             f"Stage {stage.name}: start_at is {stage.start_at!r}; write earliest or latest."
         )
+    for option, names in (("emits", stage.emits), ("sensitive", stage.sensitive)):
+        if isinstance(names, str):
+            raise InvalidRequest(
+                f"Stage {stage.name}: {option} is one text; write a list: {option}=[{names!r}]."
+            )
+    for topic in stage.emits:
+        check_name(topic)
     if stage.concurrency < 1:
         raise InvalidRequest(f"Stage {stage.name}: concurrency is at least 1.")
     if stage.inline and (function.is_async or stage.concurrency != 1):
@@ -285,6 +310,16 @@ def _check_sink_stage(stage: SinkStage) -> None:
             f"Sink {stage.name}: the function that makes a row must be a plain one; do what waits "
             f"in a stage before it."
         )
+    if stage.start_at != "earliest":
+        raise InvalidRequest(
+            f"Sink {stage.name}: start_at is {stage.start_at!r}, but a sink goes on where its "
+            f"store stands and begins at the beginning; leave start_at out."
+        )
+    if not isinstance(stage.dead_letters, str | None):
+        raise InvalidRequest(
+            f"Sink {stage.name}: dead_letters is {str(stage.dead_letters)!r}, but a sink's dead "
+            f"letters go to a topic; name one, or leave it out."
+        )
     missing = [name for name in stage.key if stage.columns and name not in stage.columns]
     if missing:
         raise InvalidRequest(
@@ -302,9 +337,14 @@ def _checked_name(what: str, name: str) -> str:
     return name
 
 
-def _checked_topic(topic: Topic) -> Topic:
-    check_name(topic.name)
-    return topic
+def _checked_topics(topics: Sequence[Topic]) -> dict[str, Topic]:
+    for name, count in Counter(topic.name for topic in topics).items():
+        if count > 1:
+            raise InvalidRequest(f"Topic {name} is declared twice; declare it once.")
+    for topic in topics:
+        check_name(topic.name)
+        check_partitions(topic.name, topic.partitions)
+    return {topic.name: topic for topic in topics}
 
 
 def _function_name(function: Callable[..., Any]) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from forebay.core.durations import written
 from forebay.engine.health import StageHealth
 
 
@@ -22,6 +21,7 @@ class Receipt:
     next_due_ms: int | None
     seconds: float
     left_behind: int = 0
+    expired: int = 0
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
@@ -43,6 +43,7 @@ class Receipt:
             "next_due": due,
             "seconds": round(self.seconds, 3),
             "left_behind": self.left_behind,
+            "expired": self.expired,
             "exit": self.exit_code,
             "stages": self.stages,
         }
@@ -61,14 +62,16 @@ class Receipt:
             parts.append(
                 f"{self.left_behind} were still running at the deadline and will be handled again"
             )
-        parts.append("nothing lost")
+        if self.expired:
+            parts.append(f"{self.expired:,} expired before they were read, all else kept")
+        else:
+            parts.append("nothing lost")
         return " · ".join(parts)
 
     def _next(self, now_ms: int) -> str:
         if self.next_due_ms is None:
             return ""
-        seconds = max(1, round((self.next_due_ms - now_ms) / 1000))
-        return f" (next in {written(seconds)})" if seconds < 60 else f" (next in {seconds} s)"
+        return f" (next in {max(1, round((self.next_due_ms - now_ms) / 1000))} s)"
 
 
 def receipt_of(healths: Sequence[StageHealth], seconds: float, left_behind: int) -> Receipt:
@@ -89,6 +92,7 @@ def receipt_of(healths: Sequence[StageHealth], seconds: float, left_behind: int)
         next_due_ms=min(due, default=None),
         seconds=seconds,
         left_behind=left_behind,
+        expired=_sum(healths, "expired"),
         stages=_by_stage(healths),
     )
 

@@ -1,80 +1,51 @@
 """Brings retries back when they are due: never early, rarely late, never into a flood."""
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 from forebay.broker.port import Report
 from forebay.core.clock import Clock
-from forebay.core.envelope import first_envelope, open_envelope, seal
+from forebay.core.envelope import Envelope, first_envelope, open_envelope, seal
 from forebay.core.errors import ForebayError, Full, Rejected, UnknownTopic
 from forebay.core.failures import EXHAUSTED, Failure, reason_of
-from forebay.core.lag_gate import LagGate
 from forebay.core.records import CommittedOffset, Record, TopicPartition
 from forebay.engine.commits import Commits
 from forebay.engine.counters import Counters
-from forebay.engine.doors import Doors, Wait
+from forebay.engine.dead_letters import DeadLetter
+from forebay.engine.doors import DRAIN_SECONDS, Doors, Wait
 from forebay.engine.health import StageHealth, partitions_of
-from forebay.engine.intake import Intake, Reader
-from forebay.engine.lag import unresolved_on
-from forebay.engine.routes import SCHEDULER, Route, Tier
+from forebay.engine.intake import Intake, Manners, Reader
+from forebay.engine.routes import SCHEDULER, Route
 from forebay.engine.settler import smaller_envelope
 from forebay.engine.starts import Starts
+from forebay.engine.targets import LOOK_AGAIN_SECONDS, Targets
+from forebay.engine.tier_queue import RECORDS_MAX, TierQueue, Waiting
 from forebay.engine.work import HeldPartition, Work
 
-QUEUE_RECORDS_MAX = 1_000
-QUEUE_BYTES_MAX = 4 * 2**20
-LOOK_EVERY_SECONDS = 1.0
-LOOK_AGAIN_SECONDS = 0.05
 TRICKLE_SECONDS = 1.0
 COMMIT_SECONDS = 1.0
 IDLE_SECONDS = 0.2
 REPORT_SECONDS = 0.005
-BACK_OFF_SECONDS = 0.5
 
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """One retry: what it becomes and when."""
-
-    work: Work
-    record: Record
-    due_ms: int
-
-
-@dataclass(slots=True)
-class Target:
-    """The re-entry topic of a stage and what lies on it."""
-
-    route: Route
-    topic: str
-    gate: LagGate
-    looked_at: float = 0.0
-
-
-class TierQueue:
-    """What was read of one tier partition, in order."""
-
-    def __init__(self, held: HeldPartition, tier: Tier) -> None:
-        self.held = held
-        self.tier = tier
-        self.waiting: deque[Waiting] = deque()
-        self.trickled_at = 0.0
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.waiting) >= QUEUE_RECORDS_MAX or self.held.bytes_held >= QUEUE_BYTES_MAX
-
-    @property
-    def has_room(self) -> bool:
-        half = len(self.waiting) <= QUEUE_RECORDS_MAX // 2
-        return half and self.held.bytes_held <= QUEUE_BYTES_MAX // 2
+Keep: TypeAlias = Callable[[Route, DeadLetter], None]
 
 
 class Redelivery:
-    """The only reader of a pipeline's tier topics. Steps like the stage loop."""
+    """The only reader of a pipeline's tier topics. Steps like the stage loop.
 
-    def __init__(self, pipeline: str, group: str, routes: Iterable[Route], doors: Doors) -> None:
+    `keep` takes dead letters that no topic takes; durable on return, raises what may pass.
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        group: str,
+        routes: Iterable[Route],
+        doors: Doors,
+        *,
+        keep: Keep | None = None,
+    ) -> None:
         self.group = group
         self.counters = Counters()
         self.is_over = False
@@ -88,15 +59,15 @@ class Redelivery:
             self.counters,
             self._commits,
             Starts(doors, {}),
-            leaves=self._leave,
+            manners=Manners(self._leave),
         )
+        self._keep = keep
         self._queues: dict[HeldPartition, TierQueue] = {}
-        self._targets: dict[str, Target] = {}
+        self._targets = Targets(doors.admin, self._say_held)
         self._brought: list[Record] = []
-        self._retry_at = 0.0
         self._now = doors.clock.monotonic()
         self._stop_deadline: float | None = None
-        self.blocked: dict[str, str] = {}
+        self._producer_trouble = ""
         self.late_seconds_max = 0.0
 
     @property
@@ -109,22 +80,22 @@ class Redelivery:
     def step(self, now: float) -> Wait:
         self._now = now
         self._take_in(self._poll(now))
-        self._acknowledge(self._doors.producer.poll(0))
+        self._acknowledge(self._reports(0))
         self._release_what_is_due(now)
         self._commit_if_due(now)
         self._pause_and_resume()
         if self.is_stopping and (not self.in_flight or now >= (self._stop_deadline or 0)):
             self._commits.commit_now(self._intake.held)
             self.is_over = True
-        return self._what_to_wait_for(now)
+        return self._what_to_wait_for()
 
     def rest(self, wait: Wait) -> None:
         if self._brought:
             return
         if wait.until == "reports":
-            self._acknowledge(self._doors.producer.poll(wait.seconds))
+            self._acknowledge(self._reports(wait.seconds))
         else:
-            self._brought = self._intake.poll(wait.seconds, QUEUE_RECORDS_MAX, self._now)
+            self._brought = self._intake.poll(wait.seconds, RECORDS_MAX, self._now)
 
     def stop(self, deadline: float) -> None:
         self._stop_deadline = min(deadline, self._stop_deadline or deadline)
@@ -139,7 +110,7 @@ class Redelivery:
 
     @property
     def next_due_ms(self) -> int | None:
-        heads = [queue.waiting[0].due_ms for queue in self._queues.values() if queue.waiting]
+        heads = [head.due_ms for queue in self._queues.values() if (head := queue.head)]
         return min(heads, default=None)
 
     @property
@@ -149,7 +120,8 @@ class Redelivery:
 
     def health(self, now: float) -> StageHealth:  # noqa: ARG002  the protocol's; ours is the clock's
         held = self._intake.held
-        reasons = (self._intake.trouble, self._commits.trouble, *self.blocked.values())
+        reasons = [self._intake.trouble, self._commits.trouble, self._producer_trouble]
+        reasons += self._targets.reasons(self._topics_in_use())
         return StageHealth(
             stage=SCHEDULER,
             group=self.group,
@@ -167,6 +139,14 @@ class Redelivery:
             counters=self.counters.as_object(),
         )
 
+    def _topics_in_use(self) -> set[str]:
+        tiers = {
+            queue.held.at.topic for queue in self._queues.values() if queue.waiting + queue.sent
+        }
+        routes = [self._tiers[tier][0] for tier in tiers]
+        topics = {topic for route in routes for topic in route.re_entries.values()}
+        return topics | {str(route.dead_letters) for route in routes}
+
     def _overdue_seconds(self) -> float:
         """How long the first that may go back has waited for it."""
         due_ms = self.next_due_ms
@@ -176,14 +156,32 @@ class Redelivery:
         self._intake.assigned(committed, self._now)
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """What was sent and acknowledged is committed; the rest comes again, with the same id."""
-        self._acknowledge(self._doors.producer.poll(0))
+        """What was sent is acknowledged and committed first: it would come again otherwise."""
         held = self._intake.held
-        self._commits.commit_now(held[at] for at in partitions if at in held)
+        leaving = [held[at] for at in partitions if at in held]
+        self._wait_for_reports([self._queue(partition) for partition in leaving])
+        self._commits.commit_now(leaving)
         self._intake.drop(partitions)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         self._intake.drop(partitions)
+
+    def _wait_for_reports(self, queues: Collection[TierQueue]) -> None:
+        deadline = self._clock.monotonic() + DRAIN_SECONDS
+        if self._stop_deadline is not None:
+            deadline = min(deadline, self._stop_deadline)
+        self._acknowledge(self._reports(0))
+        while any(queue.sent for queue in queues) and self._clock.monotonic() < deadline:
+            self._acknowledge(self._reports(REPORT_SECONDS))
+
+    def _reports(self, seconds: float) -> list[Report]:
+        try:
+            reports = self._doors.producer.poll(seconds)
+        except ForebayError as error:
+            self._producer_trouble = str(error)
+            return []
+        self._producer_trouble = ""
+        return reports
 
     def _leave(self, held: HeldPartition) -> None:
         self._queues.pop(held, None)
@@ -192,7 +190,7 @@ class Redelivery:
         if self._brought:
             brought, self._brought = self._brought, []
             return brought
-        return self._intake.poll(0, QUEUE_RECORDS_MAX, now)
+        return self._intake.poll(0, RECORDS_MAX, now)
 
     def _take_in(self, records: Iterable[Record]) -> None:
         held_partitions = self._intake.held
@@ -207,7 +205,7 @@ class Redelivery:
             held_partitions.bytes += work.size
             held.bytes_held += work.size
             self.counters.delivered += 1
-            self._queue(held).waiting.append(self._planned(work))
+            self._queue(held).add(self._planned(work))
 
     def _queue(self, held: HeldPartition) -> TierQueue:
         queue = self._queues.get(held)
@@ -225,72 +223,45 @@ class Redelivery:
         if envelope is None:
             envelope = replace(first_envelope(route.group, record), attempt=2)
         due_ms = envelope.due_ms or record.timestamp_ms + delay_ms
-        work.envelope = envelope
         back = route.re_entry(envelope.origin.topic)
         headers = seal(record, replace(envelope, due_ms=0))
-        return Waiting(work, Record(record.value, record.key, headers, back), due_ms)
+        return Waiting(work, Record(record.value, record.key, headers, back), envelope, due_ms)
 
     def _release_what_is_due(self, now: float) -> None:
-        if self.is_stopping or now < self._retry_at:
+        if self.is_stopping:
             return
-        now_ms = self._clock.now() * 1000
         for queue in list(self._queues.values()):
-            while queue.waiting and queue.waiting[0].due_ms <= now_ms:
-                if not self._may_pass(queue, queue.waiting[0], now, now_ms):
-                    break
-                if not self._send(queue.waiting.popleft(), now):
+            while self._may_release(queue, now):
+                if not self._send(queue, queue.take_head(), now):
                     return
 
-    def _may_pass(self, queue: TierQueue, head: Waiting, now: float, now_ms: float) -> bool:
-        target = self._target(head)
-        if target is None:
-            return True
-        if target.gate.allowance == 0:
-            self._look(target, now)
-        if target.gate.allowance > 0:
-            target.gate.released()
+    def _may_release(self, queue: TierQueue, now: float) -> bool:
+        head, now_ms = queue.head, self._clock.now() * 1000
+        if head is None or head.due_ms > now_ms:
+            return False
+        topic, route = head.record.topic, self._route(head)
+        if self._targets.is_refused(topic, now):
+            return False
+        if topic == route.dead_letter_topic or self._targets.has_room(topic, route.group, now):
             return True
         is_starving = now_ms - head.due_ms > queue.tier.delay_seconds * 1000
-        if is_starving and now - queue.trickled_at >= TRICKLE_SECONDS:
-            queue.trickled_at = now
-            return True
-        return False
+        return is_starving and now - queue.trickled_at >= TRICKLE_SECONDS
 
-    def _target(self, head: Waiting) -> Target | None:
-        """None for a dead letter, which nobody waits for."""
-        route, topic = self._route(head), head.record.topic
-        if topic == route.dead_letter_topic:
-            return None
-        return self._targets.setdefault(topic, Target(route, topic, LagGate()))
+    def _say_held(self, group: str, topic: str, lag: int | None) -> None:
+        self._intake.say("redelivery.held", consumer_group=group, lag=lag, topic=topic)
 
-    def _look(self, target: Target, now: float) -> None:
-        """After each batch that was released, and once a second while it is closed."""
-        was_open = target.gate.is_open
-        pause = LOOK_AGAIN_SECONDS if was_open else LOOK_EVERY_SECONDS
-        if target.looked_at and now - target.looked_at < pause:
-            return
-        target.looked_at = now
-        lag: int | None = None
-        try:
-            lag = unresolved_on(self._doors.admin, target.route.group, target.topic)
-        except ForebayError as error:
-            self.blocked[target.topic] = str(error)
-        target.gate.look(lag)
-        if was_open and not target.gate.is_open:
-            self._intake.say(
-                "redelivery.held", consumer_group=target.route.group, lag=lag, topic=target.topic
-            )
-
-    def _send(self, head: Waiting, now: float) -> bool:
-        """False where nothing more goes out for now."""
+    def _send(self, queue: TierQueue, head: Waiting, now: float) -> bool:
+        """False where the producer is full."""
         try:
             self._doors.producer.send(head.record, head)
         except Full:
-            self._again(head)
+            queue.put_back(head)
             return False
         except ForebayError as error:
             self._refused(head, error, now)
-            return False
+            return True
+        queue.trickled_at = now
+        self._targets.sent_to(head.record.topic)
         return True
 
     def _acknowledge(self, reports: Iterable[Report]) -> None:
@@ -304,7 +275,7 @@ class Redelivery:
                 self._refused(sent, report.error, self._now)
 
     def _came_back(self, sent: Waiting, topic: str) -> None:
-        self.blocked.pop(topic, None)
+        self._targets.took(topic)
         self.counters.handled += 1
         late = self._clock.now() - sent.due_ms / 1000
         self.late_seconds_max = max(self.late_seconds_max, late)
@@ -313,37 +284,54 @@ class Redelivery:
     def _refused(self, sent: Waiting, error: ForebayError, now: float) -> None:
         """One that can never be sent must not stop its tier: it becomes a dead letter."""
         self.counters.write_failures += 1
-        is_final = isinstance(error, Rejected) and not isinstance(error, UnknownTopic)
-        letter = self._as_dead_letter(sent, error) if is_final else None
-        if letter is None:
-            self.blocked[sent.record.topic] = str(error)
-            self._retry_at = now + BACK_OFF_SECONDS
-        self._again(letter or sent)
+        queue = self._queues.get(sent.work.held)
+        if queue is None:
+            return
+        if not isinstance(error, Rejected) or isinstance(error, UnknownTopic):
+            self._targets.refused(sent.record.topic, error, now)
+            queue.put_back(sent)
+            return
+        if (letter := self._as_dead_letter(sent, error)) is not None:
+            queue.put_back(letter)
+        elif (problem := self._keep_elsewhere(sent, error)) is not None:
+            self._targets.refused(sent.record.topic, problem, now)
+            queue.put_back(sent)
 
     def _as_dead_letter(self, sent: Waiting, error: ForebayError) -> Waiting | None:
         """With less said of it each time; None when nothing is left to leave out."""
-        topic, envelope = self._route(sent).dead_letter_topic, sent.work.envelope
-        if topic is None or envelope is None:
+        topic, source = self._route(sent).dead_letter_topic, sent.work.record
+        if topic is None:
             return None
         if sent.record.topic == topic:
-            smaller = smaller_envelope(envelope)
-            if smaller is None:
-                return None
+            envelope = smaller_envelope(sent.envelope)
         else:
-            reason = f"It cannot go back to {sent.record.topic}: {reason_of(error)}"
-            failure = Failure(EXHAUSTED, reason, type(error).__name__)
-            now_ms = int(self._clock.now() * 1000)
-            smaller = envelope.failed(failure, now_ms, attempt=max(1, envelope.attempt - 1))
+            envelope = self._dead_envelope(sent, error)
             self.counters.dead_lettered += 1
-        sent.work.envelope = smaller
-        source = sent.work.record
-        record = Record(source.value, source.key, seal(source, smaller), topic)
-        return replace(sent, record=record)
+        if envelope is None:
+            return None
+        record = Record(source.value, source.key, seal(source, envelope), topic)
+        return replace(sent, record=record, envelope=envelope)
 
-    def _again(self, sent: Waiting) -> None:
-        queue = self._queues.get(sent.work.held)
-        if queue is not None:
-            queue.waiting.appendleft(sent)
+    def _dead_envelope(self, sent: Waiting, error: ForebayError) -> Envelope:
+        reason = f"It cannot go back to {sent.record.topic}: {reason_of(error)}"
+        failure = Failure(EXHAUSTED, reason, type(error).__name__)
+        now_ms, attempts = int(self._clock.now() * 1000), max(1, sent.envelope.attempt - 1)
+        return sent.envelope.failed(failure, now_ms, attempt=attempts)
+
+    def _keep_elsewhere(self, sent: Waiting, error: ForebayError) -> ForebayError | None:
+        """None when it is durable; otherwise why it has to wait."""
+        if self._keep is None:
+            return error
+        route, envelope = self._route(sent), sent.envelope
+        if route.dead_letter_topic is None:
+            envelope = self._dead_envelope(sent, error)
+        try:
+            self._keep(route, DeadLetter(sent.work.record, envelope))
+        except ForebayError as problem:
+            return problem
+        self.counters.dead_lettered += route.dead_letter_topic is None
+        self._came_back(sent, sent.record.topic)
+        return None
 
     def _route(self, waiting: Waiting) -> Route:
         route, _ = self._tiers[waiting.work.record.topic]
@@ -366,17 +354,17 @@ class Redelivery:
                 held.is_paused = False
                 self._doors.consumer.resume([held.at])
 
-    def _what_to_wait_for(self, now: float) -> Wait:
+    def _what_to_wait_for(self) -> Wait:
         if self._brought:
             return Wait("records", 0.0)
         if self.in_flight:
             return Wait("reports", REPORT_SECONDS)
-        return Wait("records", min(IDLE_SECONDS, self._seconds_to_next(now)))
+        return Wait("records", min(IDLE_SECONDS, self._seconds_to_next()))
 
-    def _seconds_to_next(self, now: float) -> float:
+    def _seconds_to_next(self) -> float:
         """Until a head is due, or may be tried again after it was held."""
         due_ms = self.next_due_ms
         if due_ms is None:
             return IDLE_SECONDS
         to_due = due_ms / 1000 - self._clock.now()
-        return max(LOOK_AGAIN_SECONDS if to_due <= 0 else 0.001, to_due, self._retry_at - now)
+        return max(LOOK_AGAIN_SECONDS if to_due <= 0 else 0.001, to_due)

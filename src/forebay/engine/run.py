@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forebay.core.errors import InvalidRequest
+from forebay.core.errors import ForebayError, InvalidRequest
 from forebay.core.records import Offset, TopicPartition
 from forebay.engine.assembly import Assembly, Site
 from forebay.engine.dev_mode import Shown
@@ -96,7 +96,8 @@ class PipelineRun:
 
     def wait(self, timeout_seconds: float = LOOK_SECONDS) -> bool:
         """Look whether it is to end, or has ended; True when it has. Blocking that long."""
-        if self._threads and self._threads[0].join(timeout_seconds) and self.is_over:
+        alive = next((thread for thread in self._threads if thread.is_alive), None)
+        if alive is None or (alive.join(timeout_seconds) and self.is_over):
             return True
         if self.failure is not None or self._is_to_end():
             self.stop()
@@ -187,7 +188,7 @@ class PipelineRun:
     def _is_to_end(self) -> bool:
         if self._stop_deadline is not None:
             return False
-        if any(thread.is_over for thread in self._threads if self._is_a_stage(thread)):
+        if self._has_ended_by_itself():
             return True
         now = time.monotonic()
         if self._until.seconds is not None and now - self._started_at >= self._until.seconds:
@@ -197,7 +198,26 @@ class PipelineRun:
         self._looked_at_broker = now
         if self._show is not None:
             return self.is_idle  # what is not committed cannot be asked of the broker
-        return self.is_idle and is_drained(self._site.broker.admin(), self._readers())
+        return self.is_idle and self._is_drained()
+
+    def _has_ended_by_itself(self) -> bool:
+        """Stages that were to end at an offset wait for each other."""
+        stages = [thread for thread in self._threads if self._is_a_stage(thread)]
+        topics = {at.topic for at in self._until.stops or ()}
+        routes = self.pipeline.routes
+        limited = {route.worker for route in routes if not topics.isdisjoint(route.inputs)}
+        waits_for_others = {thread.name for thread in stages if not thread.is_over} & limited
+        over = {thread.name for thread in stages if thread.is_over}
+        if self.wants_restart or self.stopped_by is not None:
+            return True
+        return bool(over) and not (over <= limited and waits_for_others)
+
+    def _is_drained(self) -> bool:
+        """A broker that is away has not been read to its end."""
+        try:
+            return is_drained(self._site.broker.admin(), self._readers())
+        except ForebayError:
+            return False
 
     def _is_a_stage(self, thread: LoopThread) -> bool:
         return not thread.name.endswith((SCHEDULER, LEDGER))
@@ -207,6 +227,7 @@ class PipelineRun:
             (group, topic)
             for part, group, topic in readers_of(self.pipeline)
             if self._part in {"all", part} or group == f"{self.pipeline.group_prefix}-{self._part}"
+            if group != self.pipeline.ledger_group or self._site.open_ledger is not None
         ]
 
 

@@ -18,6 +18,7 @@ from forebay.core.errors import (
     RecordTooLarge,
     UnknownPartition,
     UnknownTopic,
+    Unusable,
 )
 from forebay.core.failures import (
     CIRCUIT_OPEN,
@@ -111,6 +112,7 @@ class Settler:
         self._numbered = 0
         self.blocked: dict[str, Blocked] = {}
         self.open = 0
+        self.trouble = ""
 
     def settle(self, work: Work, result: Result) -> None:
         envelope = work.envelope
@@ -142,6 +144,16 @@ class Settler:
                     break
         if self._letters:
             self._write_letters(now)
+
+    def take_reports(self, seconds: float, now: float) -> None:
+        """A broker that refuses its client altogether is waited for."""
+        try:
+            reports = self._producer.poll(seconds)
+        except ForebayError as error:
+            self.trouble = str(error)
+            return
+        self.trouble = ""
+        self.acknowledge(reports, now)
 
     def acknowledge(self, reports: Iterable[Report], now: float) -> None:
         for report in reports:
@@ -363,6 +375,11 @@ class Settler:
         elif self._to.spill is not None:
             for letter in letters:
                 self._to.spill.keep(letter, str(self._route.dead_letters))
+        else:
+            raise Unusable(
+                f"{self._route.worker} has no place for its dead letters. They are held, nothing "
+                f"is lost. Declare dead_letters as a topic, or run where the ledger is."
+            )
 
     def _block(self, place: str, error: ForebayError, now: float) -> None:
         known = self.blocked.get(place)

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from traceback import format_exception
 from typing import Any
 
 from forebay.core.batches import BatchRule
@@ -17,10 +18,11 @@ from forebay.engine.commits import Commits
 from forebay.engine.counters import Counters
 from forebay.engine.doors import Doors, LoopOptions, Wait
 from forebay.engine.health import StageHealth, partitions_of
-from forebay.engine.intake import Intake, Reader
+from forebay.engine.intake import Intake, Manners, Reader
 from forebay.engine.payloads import Undecodable
 from forebay.engine.settler import Destination, Settler
 from forebay.engine.sink_writer import Flush, Flushed, SinkWriter
+from forebay.engine.stops import Stops
 from forebay.engine.work import HeldPartition, Work
 
 POLL_RECORDS_MAX = 1_000
@@ -29,6 +31,7 @@ WRITER_SECONDS = 0.05
 REPORT_SECONDS = 0.005
 BACK_OFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 COMMIT_SECONDS = 1.0
+STOPS_ON = (SystemExit, KeyboardInterrupt, MemoryError)
 
 
 @dataclass(slots=True)
@@ -64,13 +67,14 @@ class SinkStarts:
         self._admin = doors.admin
         self._sink = sink
         self.sources: dict[TopicPartition, SourcePartition] = {}
+        self.positions: dict[SourcePartition, Offset | None] = {}
 
     def of(self, at: TopicPartition) -> tuple[Offset, CommitNote]:
         (described,) = self._admin.describe_topics([at.topic])
         source = SourcePartition(at.topic, at.partition, described.id or at.topic)
         position = self._sink.position([source]).get(source)
         low, end = self._consumer.watermarks(at)
-        self.sources[at] = source
+        self.sources[at], self.positions[source] = source, position
         if position is None:
             return low, CommitNote()
         if position < low:
@@ -105,19 +109,19 @@ class SinkLoop:
         self._options = options or LoopOptions()
         self._writer = writer
         self._consumer = doors.consumer
-        self._producer = doors.producer
         self._clock = doors.clock
         self._starts = SinkStarts(doors, sink)
         self._commits = Commits(doors.consumer, self.counters, COMMIT_SECONDS, tells_above=False)
         self._intake = Intake(
-            Reader(self.route.pipeline, self.route.stage, self.route.group, passes_gaps=False),
+            Reader(self.route.pipeline, self.route.stage, self.route.group),
             doors,
             self.counters,
             self._commits,
             self._starts,
-            leaves=self._leave,
+            manners=Manners(self._leave, passes_gaps=False, may_start=lambda: not self._is_writing),
         )
         self.held = self._intake.held
+        self._stops = Stops(self._options, self.route.inputs, self.counters, self.held)
         self._settler = Settler(
             plan.destination, doors.producer, doors.clock, self.counters, self._buried
         )
@@ -132,6 +136,7 @@ class SinkLoop:
         self._now = doors.clock.monotonic()
         self._stop_deadline: float | None = None
         self.sink_trouble = ""
+        self.stopped_by: BaseException | None = None
         self.is_over = False
 
     def start(self) -> None:
@@ -148,6 +153,7 @@ class SinkLoop:
         self._take_in(self._poll(now))
         self._push()
         self._take_answers(now)
+        self._intake.start_what_waits(now)
         self._flush_if_due(now)
         self._commit_if_due(now)
         self._pause_and_resume()
@@ -159,7 +165,7 @@ class SinkLoop:
             case "finished":
                 self._writer.wait(wait.seconds)
             case "reports":
-                self._settler.acknowledge(self._producer.poll(wait.seconds), self._now)
+                self._settler.take_reports(wait.seconds, self._now)
             case "records":
                 self._brought = self._intake.poll(wait.seconds, POLL_RECORDS_MAX, self._now)
 
@@ -170,6 +176,11 @@ class SinkLoop:
     @property
     def is_stopping(self) -> bool:
         return self._stop_deadline is not None
+
+    @property
+    def _is_writing(self) -> bool:
+        """A batch is at the store. One that waits to be tried again is not."""
+        return bool(self._flushing) and not self._retry_at
 
     @property
     def left_behind(self) -> int:
@@ -184,6 +195,7 @@ class SinkLoop:
 
     def health(self, now: float) -> StageHealth:
         reasons = [self.sink_trouble, self._intake.trouble, self._commits.trouble]
+        reasons.append(self._settler.trouble)
         reasons += [blocked.reason for blocked in self._settler.blocked.values()]
         return StageHealth(
             stage=self.route.stage,
@@ -220,7 +232,9 @@ class SinkLoop:
     def _store_before_leaving(self, partitions: Collection[TopicPartition]) -> None:
         leaving = [self.held[at] for at in partitions if at in self.held]
         deadline = self._clock.monotonic() + self._options.drain_seconds
-        while any(held.progress.unresolved for held in leaving):
+        if self._stop_deadline is not None:
+            deadline = min(deadline, self._stop_deadline)
+        while any(held.progress.unresolved for held in leaving if not held.is_fenced):
             self._now = self._clock.monotonic()
             if self._now >= deadline or self.sink_trouble:
                 return
@@ -230,10 +244,15 @@ class SinkLoop:
             self._writer.wait(WRITER_SECONDS)
 
     def _leave(self, held: HeldPartition) -> None:
-        """Rows of it that no flush has taken yet are somebody else's to store."""
+        """Rows of it that are not at the store yet are somebody else's to store."""
         self._queues.pop(held, None)
-        for items in self._to_flush:
+        split = [*self._to_flush] if self._is_writing else [*self._to_flush, self._flushing]
+        for items in split:
             items[:] = [item for item in items if item.work.held is not held]
+        if not self._flushing:
+            self.sink_trouble = ""
+        for work in [work for work in self._burying if work.held is held]:
+            del self._burying[work]
 
     def _poll(self, now: float) -> list[Record]:
         if self._brought:
@@ -244,7 +263,7 @@ class SinkLoop:
     def _take_in(self, records: Iterable[Record]) -> None:
         for record in records:
             held = self.held.by_place.get(record[3:5])
-            if held is None or self.is_stopping:
+            if held is None or self.is_stopping or not self._stops.may_deliver(held, record):
                 continue
             work = Work(record, held, len(record.value or b"") + len(record.key or b""))
             if not held.progress.deliver(record.offset, work):
@@ -255,11 +274,16 @@ class SinkLoop:
             self.held.bytes += work.size
             held.bytes_held += work.size
             self.counters.delivered += 1
-            self._queues.setdefault(held, deque()).append(self._item(work))
+            if (item := self._item(work)) is not None:
+                self._queues.setdefault(held, deque()).append(item)
 
-    def _item(self, work: Work) -> Item:
+    def _item(self, work: Work) -> Item | None:
+        """None where nothing may become of the record."""
         try:
             row = self._plan.make_row(work.record)
+        except STOPS_ON as error:
+            self._stop_for(error, work)
+            return None
         except Exception as error:  # noqa: BLE001  the user's function, or a record it cannot take
             return self._failed(work, error)
         match row:
@@ -275,15 +299,25 @@ class SinkLoop:
         if isinstance(error, Undecodable) and self._plan.leaves_undecodable:
             self.counters.skipped += 1
             return Item(work)
-        category = category_of(error)
-        failure = Failure(category, reason_of(error), type(error).__name__)
+        frames = error.__traceback__ and error.__traceback__.tb_next
+        stack = "".join(format_exception(type(error), error, frames))
+        failure = Failure(category_of(error), reason_of(error), type(error).__name__, stack)
         return self._bury(Item(work), failure)
+
+    def _stop_for(self, error: BaseException, work: Work) -> None:
+        """Its partition is left as the store has it: who reads it next meets the same."""
+        self.stopped_by = error
+        self._intake.say(
+            "stage.stopped_by_handler", error_type=type(error).__name__, error_message=str(error)
+        )
+        self._intake.drop([work.held.at])
+        self.stop(self._now + self._options.drain_seconds)
 
     def _bury(self, item: Item, failure: Failure) -> Item:
         """Its offset joins a batch when its dead letter is acknowledged."""
         item.row, item.is_buried, item.is_open = None, True, True
         self._burying[item.work] = item
-        self._settler.settle(item.work, Reject(failure.reason, failure.category))
+        self._settler.settle(item.work, failure)
         return item
 
     def _buried(self, work: Work) -> None:
@@ -294,7 +328,7 @@ class SinkLoop:
     def _push(self) -> None:
         if self._settler.open:
             self._settler.push(self._now)
-            self._settler.acknowledge(self._producer.poll(0), self._now)
+            self._settler.take_reports(0, self._now)
 
     def _flush_if_due(self, now: float) -> None:
         age = now - self._first_at
@@ -309,7 +343,7 @@ class SinkLoop:
         items = self._to_flush.popleft() if self._to_flush else self._cut()
         if items:
             self._flushing = items
-            self._first_at = now
+            self._first_at, self._retry_at = now, 0.0
             self._submit(is_repeat=False)
 
     def _cut(self) -> list[Item]:
@@ -327,7 +361,9 @@ class SinkLoop:
 
     def _submit(self, *, is_repeat: bool) -> None:
         rows = [item.row for item in self._flushing if item.row is not None]
-        self._writer.submit(Flush(rows, self._next_offsets(self._flushing), is_repeat))
+        next_offsets = self._next_offsets(self._flushing)
+        stands_at = {source: self._starts.positions.get(source) for source in next_offsets}
+        self._writer.submit(Flush(rows, next_offsets, stands_at, is_repeat))
 
     def _next_offsets(self, items: Sequence[Item]) -> dict[SourcePartition, Offset]:
         return {
@@ -344,6 +380,7 @@ class SinkLoop:
     def _take_answer(self, flushed: Flushed, now: float) -> None:
         match flushed.error:
             case None:
+                self._starts.positions.update(flushed.flush.next_offsets)
                 self._stored()
             case RowsRefused() as error:
                 self._divide(error)
@@ -364,6 +401,10 @@ class SinkLoop:
         """The rows are the cause: halve until they are alone, and bury those."""
         items, self._flushing = self._flushing, []
         with_rows = [item for item in items if item.row is not None]
+        if not with_rows:
+            self._flushing = items
+            self._hold(error, self._now)
+            return
         if len(with_rows) == 1:
             reason = f"The sink refuses the row: {error}"
             self._bury(with_rows[0], Failure(PERMANENT, reason, type(error).__name__))
@@ -382,13 +423,16 @@ class SinkLoop:
 
     def _begin_again(self, error: Fenced) -> None:
         """Another writer was there: what it stored is not stored again."""
-        places = {item.work.held.at for item in self._flushing}
+        places = {item.work.held.at for item in self._flushing if not item.work.held.is_fenced}
         self._flushing = []
         self._intake.say("stage.held", reason=str(error))
         self._intake.begin_again(places, self._now)
 
     def _hold(self, error: ForebayError, now: float) -> None:
         """The store is away, or somebody else wrote: nothing is lost, it is tried again."""
+        self._flushing = [item for item in self._flushing if not item.work.held.is_fenced]
+        if not self._flushing:
+            return
         pause = BACK_OFF_SECONDS[min(self._failures_in_a_row, len(BACK_OFF_SECONDS) - 1)]
         self._failures_in_a_row += 1
         self._retry_at = now + pause
@@ -407,19 +451,27 @@ class SinkLoop:
         self._commits.start_if_due(self.held, now, hurry=hurry)
 
     def _pause_and_resume(self) -> None:
-        """Derived from what is held: everything waits while a batch more than full is held."""
-        rule = self._plan.batch
-        is_full = not rule.has_room(self.held.records, self.held.bytes)
-        wanted = is_full or self.is_stopping
-        changed = [held for held in self.held if held.is_paused != wanted]
-        for held in changed:
-            held.is_paused = wanted
-        if changed:
-            places = [held.at for held in changed]
-            (self._consumer.pause if wanted else self._consumer.resume)(places)
+        """Derived from what is held: everything waits while a full batch waits for the store."""
+        waiting = self.held.records - len(self._flushing)
+        is_full = not self._plan.batch.has_room(waiting, self.held.bytes)
+        pause: list[TopicPartition] = []
+        resume: list[TopicPartition] = []
+        for held in self.held:
+            wanted = is_full or self.is_stopping or held.is_at_stop
+            if wanted != held.is_paused:
+                (pause if wanted else resume).append(held.at)
+                held.is_paused = wanted
+        if pause:
+            self._consumer.pause(pause)
+        if resume:
+            self._consumer.resume(resume)
 
     def _end_if_done(self, now: float) -> None:
         if self._stop_deadline is None:
+            if self._stops.are_reached:
+                self.stop(now + self._options.drain_seconds)
+            elif any(held.is_at_stop for held in self.held):
+                self._flush(now)
             return
         if not self.held.records or now >= self._stop_deadline:
             if self._options.joins_group:

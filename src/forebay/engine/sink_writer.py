@@ -2,12 +2,14 @@
 
 import threading
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from forebay.core.errors import ForebayError
+from forebay.core.errors import Closed, Fenced, ForebayError, Unavailable
+from forebay.core.failures import reason_of
 from forebay.core.records import Offset
 from forebay.core.sinks import Sink, SourcePartition
 from forebay.engine.executors import Bell
@@ -15,10 +17,14 @@ from forebay.engine.executors import Bell
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """`is_repeat`: an earlier try may have been stored, so the position is looked at first."""
+    """`is_repeat`: an earlier try may have been stored, so the position is looked at first.
+
+    `stands_at`: where the store is believed to stand.
+    """
 
     rows: Sequence[Any]
     next_offsets: Mapping[SourcePartition, Offset]
+    stands_at: Mapping[SourcePartition, Offset | None]
     is_repeat: bool = False
 
 
@@ -34,19 +40,30 @@ class TurnTaking:
     def __init__(self, sink: Sink[Any]) -> None:
         self._sink = sink
         self._turn = threading.Lock()
+        self._is_closed = False
 
     def position(
         self, partitions: Collection[SourcePartition]
     ) -> Mapping[SourcePartition, Offset | None]:
-        with self._turn:
+        with self._its_turn():
             return self._sink.position(partitions)
 
     def commit(self, rows: Sequence[Any], next_offsets: Mapping[SourcePartition, Offset]) -> None:
-        with self._turn:
+        with self._its_turn():
             self._sink.commit(rows, next_offsets)
 
     def close(self) -> None:
-        self._sink.close()
+        """Waits for a commit that runs: the file under it must not become another's."""
+        with self._turn:
+            self._is_closed = True
+            self._sink.close()
+
+    @contextmanager
+    def _its_turn(self) -> Iterator[None]:
+        with self._turn:
+            if self._is_closed:
+                raise Closed("This sink was closed by its owner. Nothing was stored.")
+            yield
 
 
 class SinkWriter(Protocol):
@@ -63,20 +80,41 @@ class SinkWriter(Protocol):
 
 
 def carry_out(sink: Sink[Any], flush: Flush) -> Flushed:
+    """Always has an answer: without one the stage would wait for ever, and say nothing."""
     try:
         if not (flush.is_repeat and _is_stored(sink, flush)):
             sink.commit(flush.rows, flush.next_offsets)
     except ForebayError as error:
         return Flushed(flush, error)
+    except Exception as error:  # noqa: BLE001  the writer's edge; the sink is anybody's code
+        return Flushed(flush, _unforeseen(error))
     return Flushed(flush, None)
 
 
-def _is_stored(sink: Sink[Any], flush: Flush) -> bool:
-    stored = sink.position(flush.next_offsets.keys())
-    return all(
-        (found := stored.get(source)) is not None and found >= offset
-        for source, offset in flush.next_offsets.items()
+def _unforeseen(error: Exception) -> Unavailable:
+    return Unavailable(
+        f"The sink failed in a way that it does not foresee ({reason_of(error)}). Its rows are "
+        f"held and tried again, the position is looked at first. Look at the store, or at the "
+        f"sink's code."
     )
+
+
+def _is_stored(sink: Sink[Any], flush: Flush) -> bool:
+    """Raises Fenced where the store stands elsewhere than before this batch or after it.
+
+    Having told us its position, it would take the batch, and double the rows below it.
+    """
+    stored = sink.position(flush.next_offsets.keys())
+    if all((stored.get(source) or 0) >= at for source, at in flush.next_offsets.items()):
+        return True
+    for source in flush.next_offsets:
+        if stored.get(source) != flush.stands_at.get(source):
+            raise Fenced(
+                f"{source.topic}[{source.partition}] was stored up to {stored.get(source) or 0} "
+                f"by another writer. Nothing of this batch was stored. It goes on from there; make "
+                f"sure that only one process writes here."
+            )
+    return False
 
 
 class InlineSinkWriter:

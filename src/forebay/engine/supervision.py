@@ -6,7 +6,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import orjson
@@ -90,10 +91,8 @@ class Child:
     def _read(self) -> None:
         with os.fdopen(self._reading, "rb") as lines:
             for line in lines:
-                try:
+                with suppress(ValueError, KeyError, TypeError):  # cut where the process died
                     self._hear(orjson.loads(line))
-                except orjson.JSONDecodeError:
-                    return  # the process died in the middle of a line
 
     def _hear(self, said: dict[str, Any]) -> None:
         if "healths" not in said:
@@ -143,7 +142,7 @@ class Supervisor:
 
     def start(self) -> None:
         for slot in self._slots:
-            slot.child = Child(slot.plan, slot.suspicion, self._spawn)
+            self._fill(slot)
 
     def step(self, now: float) -> None:
         """Notice ends, start again, and lose patience."""
@@ -151,7 +150,7 @@ class Supervisor:
             if slot.child is not None and slot.child.exit_code is not None:
                 self._ended(slot, slot.child, now)
             if slot.child is None and not slot.is_done and now >= slot.start_at:
-                slot.child = Child(slot.plan, slot.suspicion, self._spawn)
+                self._fill(slot)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_all()
 
@@ -212,6 +211,13 @@ class Supervisor:
             if slot.child is not None:
                 slot.child.finish()
 
+    def _fill(self, slot: Slot) -> None:
+        """A signal may come meanwhile: it did not find this child."""
+        slot.child = Child(slot.plan, slot.suspicion, self._spawn)
+        if self.is_stopping:
+            slot.is_done = False
+            slot.child.signal(signal.SIGTERM)
+
     def _is_idle(self, slot: Slot) -> bool:
         return slot.child is not None and slot.child.told.is_idle
 
@@ -233,6 +239,7 @@ class Supervisor:
     def _start_again(self, slot: Slot, child: Child, code: int, now: float) -> None:
         """A child that asked for it is started at once, one that died with a growing pause."""
         self.restarts += 1
+        slot.past = [replace(past, unresolved=0, next_due_ms=None) for past in slot.past]
         pause = 0.0
         if code != ASKS_FOR_RESTART:
             lived = now - child.started_at

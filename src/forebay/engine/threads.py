@@ -86,7 +86,8 @@ class LoopThread:
             self._pass_on_the_stop(loop)
             wait = loop.step(self._clock.monotonic())
             self._look(loop)
-            loop.rest(wait)
+            if not loop.is_over:
+                loop.rest(wait)
         self._look(loop, at_once=True)
 
     def _pass_on_the_stop(self, loop: Loop) -> None:

@@ -12,6 +12,7 @@ from forebay.engine.stages import MONTH_MS, WEEK_MS, RecordStage, Topic
 TIER_PARTITIONS = 2
 LETTER_PARTITIONS = 1
 INPUT_PARTITIONS = 4
+DELAYS_KEPT = 100  # a retry must be there when it is due, and long after if nobody runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ def plan_topics(pipeline: Pipeline) -> TopicPlan:
             source = owned.get(topic) or foreign[topic]
             owned.setdefault(again, Topic(again, source.partitions))
         for tier in route.tiers:
-            owned.setdefault(tier.topic, Topic(tier.topic, TIER_PARTITIONS))
+            kept_ms = max(WEEK_MS, round(tier.delay_seconds * 1000) * DELAYS_KEPT)
+            owned.setdefault(tier.topic, Topic(tier.topic, TIER_PARTITIONS, kept_ms))
         letters = route.dead_letter_topic
         if letters is not None:
             owned.setdefault(letters, Topic(letters, LETTER_PARTITIONS, MONTH_MS))

@@ -1,13 +1,13 @@
 """Accounts for every record of a pipeline from the data itself: offsets, tiers, ledger."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from forebay.broker.port import Broker, Consumer, Watermarks
 from forebay.core.envelope import open_envelope
 from forebay.core.errors import OffsetOutOfRange, UnknownTopic
-from forebay.core.markers import EntryState
+from forebay.core.markers import EntryState, read_marker
 from forebay.core.records import Offset, Record, TopicPartition
 from forebay.engine.idle import committed_of
 from forebay.engine.ledger import Ledger
@@ -53,9 +53,10 @@ class Account:
 
 @dataclass(slots=True)
 class _Sums:
-    """While an account is made."""
+    """While an account is made. `passed_by`: of what was passed, what retention had taken."""
 
     passed: int = 0
+    passed_by: int = 0
     in_flight: int = 0
     expired: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -78,11 +79,11 @@ class Audit:
         committed = committed_of(self._admin, route.group)
         for topic in route.reads:
             self._add_topic(sums, route, topic, committed)
-        self._add_recorded_gaps(sums, route)
-        waiting, due_ms, overdue = self._waiting(pipeline, route)
-        dead = self._dead_lettered(pipeline, route)
+        self._add_recorded_gaps(sums, route.group, route.inputs)
+        waiting, due_ms, overdue = self._waiting(pipeline, route, sums)
+        dead = self._dead_lettered(pipeline, route, sums)
         back = sum(self._behind(topic, committed) for topic in _only_again(route))
-        resolved = sums.passed - waiting - dead - back
+        resolved = sums.passed - sums.passed_by - waiting - dead - back
         return Account(
             stage=route.stage,
             resolved=max(0, resolved),
@@ -106,8 +107,7 @@ class Audit:
             if offset > end:
                 sums.findings.append(_beyond_the_end(route, at, offset, end))
             if offset < low:
-                sums.expired += low - offset
-                sums.findings.append(_expired(route, at, offset, low))
+                _add_gap(sums, route.group, at, offset, low)
             if topic in route.inputs:
                 sums.passed += offset
             sums.in_flight += max(0, end - max(offset, low))
@@ -116,20 +116,41 @@ class Audit:
         marks = self._watermarks(topic)
         return sum(max(0, end - committed.get(at, low)) for at, (low, end) in marks.items())
 
-    def _add_recorded_gaps(self, sums: _Sums, route: Route) -> None:
+    def _add_recorded_gaps(self, sums: _Sums, group: str, topics: Collection[str]) -> None:
+        """What a group has passed by: it counts as passed, and was never read."""
         if self._state is None:
             return
-        for gap in ExpiredRanges(self._state).rows(route.group):
-            at = TopicPartition(gap.topic, gap.partition)
-            sums.expired += max(0, gap.to_offset - gap.from_offset)
-            sums.findings.append(_expired(route, at, gap.from_offset, gap.to_offset))
+        for gap in ExpiredRanges(self._state).rows(group):
+            at, gone = TopicPartition(gap.topic, gap.partition), gap.to_offset - gap.from_offset
+            if at.topic not in topics:
+                continue
+            if gone < 0:
+                sums.findings.append(_another_log(group, at, gap.from_offset, gap.to_offset))
+                continue
+            sums.passed_by += gone
+            _add_gap(sums, group, at, gap.from_offset, gap.to_offset)
 
-    def _waiting(self, pipeline: Pipeline, route: Route) -> tuple[int, int | None, list[Finding]]:
+    def _add_unread_gaps(
+        self, sums: _Sums, group: str, topic: str, committed: Mapping[TopicPartition, Offset]
+    ) -> None:
+        """What retention took from a topic of ours before its reader came to it."""
+        for at, (low, _) in self._watermarks(topic).items():
+            start = committed.get(at, 0)
+            if start < low:
+                sums.passed_by += low - start
+                _add_gap(sums, group, at, start, low)
+
+    def _waiting(
+        self, pipeline: Pipeline, route: Route, sums: _Sums
+    ) -> tuple[int, int | None, list[Finding]]:
         """What the scheduler has not brought back yet; overdue is what nobody seems to bring."""
-        committed = committed_of(self._admin, pipeline.scheduler_group)
+        group = pipeline.scheduler_group
+        committed = committed_of(self._admin, group)
+        self._add_recorded_gaps(sums, group, [tier.topic for tier in route.tiers])
         count, next_due_ms = 0, None
         overdue: list[Finding] = []
         for tier in route.tiers:
+            self._add_unread_gaps(sums, group, tier.topic, committed)
             for record in self._unread(tier.topic, committed):
                 due_ms = _due_ms(record, route, tier)
                 count += 1
@@ -138,17 +159,24 @@ class Audit:
                     overdue.append(_overdue(route, record, due_ms, self._now_ms))
         return count, next_due_ms, overdue
 
-    def _dead_lettered(self, pipeline: Pipeline, route: Route) -> int:
+    def _dead_lettered(self, pipeline: Pipeline, route: Route, sums: _Sums) -> int:
         topic = route.dead_letter_topic
         if topic is None:
             return 0
         if self._state is None:
-            return sum(end for _, end in self._watermarks(topic).values())
+            gone = sum(low for low, _ in self._watermarks(topic).values())
+            return gone + sum(
+                1 for record in self._unread(topic, {}) if read_marker(record) is None
+            )
         wanted = LetterFilter(pipeline=pipeline.name, stage=route.stage)
         ledger = Ledger(self._state)
         entered = sum(ledger.count(replace(wanted, state=state)) for state in _STILL_DEAD)
-        committed = committed_of(self._admin, pipeline.ledger_group)
-        return entered + sum(1 for _ in self._unread(topic, committed))
+        group = pipeline.ledger_group
+        committed = committed_of(self._admin, group)
+        self._add_recorded_gaps(sums, group, [topic])
+        self._add_unread_gaps(sums, group, topic, committed)
+        unread = self._unread(topic, committed)
+        return entered + sum(1 for record in unread if read_marker(record) is None)
 
     def _unread(self, topic: str, committed: Mapping[TopicPartition, Offset]) -> Iterator[Record]:
         marks = self._watermarks(topic)
@@ -207,10 +235,19 @@ def _beyond_the_end(route: Route, at: TopicPartition, offset: Offset, end: Offse
     return Finding("unaccounted_offset", detail, *at, end, offset)
 
 
-def _expired(route: Route, at: TopicPartition, start: Offset, stop: Offset) -> Finding:
+def _add_gap(sums: _Sums, group: str, at: TopicPartition, start: Offset, stop: Offset) -> None:
+    sums.expired += stop - start
     detail = (
-        f"Retention deleted {stop - start} records of {at} before group {route.group} read them. "
+        f"Retention deleted {stop - start} records of {at} before group {group} read them. "
         f"They are gone; lengthen the topic's retention."
+    )
+    sums.findings.append(Finding("expired_range", detail, *at, start, stop))
+
+
+def _another_log(group: str, at: TopicPartition, start: Offset, stop: Offset) -> Finding:
+    detail = (
+        f"Group {group} stood at offset {start} of {at}, which the log did not hold: the topic is "
+        f"another one. It went on at {stop}; look at what was in the old topic."
     )
     return Finding("expired_range", detail, *at, start, stop)
 

@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 
 from forebay.core.durations import seconds
-from forebay.core.envelope import read_envelope, user_headers
+from forebay.core.envelope import read_envelope, seal, user_headers
 from forebay.core.failures import Failure
 from forebay.core.markers import read_marker
 from forebay.core.records import Header, Record, TopicPartition
-from forebay.core.retries import RetryPolicy
-from forebay.engine.assembly import row_maker
+from forebay.engine.assembly import sink_plan
 from forebay.engine.context import Surroundings
+from forebay.engine.dead_letters import DeadLetter
 from forebay.engine.doors import Doors, LoopOptions
 from forebay.engine.executors import Finished, InlineExecutor
 from forebay.engine.functions import inspect_function
@@ -25,8 +25,9 @@ from forebay.engine.loop import StageLoop
 from forebay.engine.payloads import encode
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.redelivery import Redelivery
+from forebay.engine.routes import Route
 from forebay.engine.settler import Destination
-from forebay.engine.sink_loop import SinkLoop, SinkPlan
+from forebay.engine.sink_loop import SinkLoop
 from forebay.engine.sink_writer import InlineSinkWriter
 from forebay.engine.stages import RecordStage, SinkStage
 from forebay.engine.threads import Loop
@@ -83,11 +84,13 @@ class PipelineInTest:
         closing.callback(self._event_loop.close)
         self._shared = self._open_shared(closing)
         self._sinks: dict[str, MemorySink] = {}
+        self._filed = {route.stage: FiledInMemory() for route in self._routes}
         self._loops: list[Loop] = [self._loop(stage) for stage in pipeline.stages]
         retried = [route for route in self._routes if route.tiers]
         if retried:
-            doors = self._doors(pipeline.scheduler_group)
-            self._loops.append(Redelivery(pipeline.name, pipeline.scheduler_group, retried, doors))
+            group = pipeline.scheduler_group
+            doors = self._doors(group)
+            self._loops.append(Redelivery(pipeline.name, group, retried, doors, keep=self._keep))
         for loop in self._loops:
             loop.start()
         self.settle()
@@ -147,8 +150,7 @@ class PipelineInTest:
         return [
             buried
             for route in self._routes
-            if route.dead_letter_topic
-            for record in self._all(route.dead_letter_topic)
+            for record in self._buried_by(route)
             if (buried := _buried(route.stage, record))
         ]
 
@@ -173,17 +175,25 @@ class PipelineInTest:
         executor = (
             OneByOne(handler, self._event_loop) if function.is_async else InlineExecutor(handler)
         )
-        destination = Destination(route, stage.retry, stage.when_dead_lettered)
+        place = None if route.dead_letter_topic else self._filed[route.stage]
+        destination = Destination(route, stage.retry, stage.when_dead_lettered, place)
         options = LoopOptions(commits_when_idle_after_seconds=0.0)
         return StageLoop(stage, destination, self._doors(route.group), executor, options)
 
     def _sink_loop(self, stage: SinkStage) -> SinkLoop:
         route = self._pipeline.route(stage)
         sink = self._sinks[stage.name] = MemorySink()
-        plan = SinkPlan(row_maker(stage), stage.batch, Destination(route, RetryPolicy(())))
+        plan = sink_plan(self._pipeline, stage)
         options = LoopOptions(commits_when_idle_after_seconds=0.0)
         doors = self._doors(route.group)
         return SinkLoop(plan, sink, InlineSinkWriter(sink), doors, options)
+
+    def _keep(self, route: Route, letter: DeadLetter) -> None:
+        self._filed[route.stage].write([letter])
+
+    def _buried_by(self, route: Route) -> list[Record]:
+        there = self._all(route.dead_letter_topic) if route.dead_letter_topic else []
+        return [*there, *self._filed[route.stage].records]
 
     def _doors(self, group: str) -> Doors:
         """The consumer last, for it is closed first and may commit what was sent."""
@@ -220,6 +230,21 @@ class PipelineInTest:
             records += taken
         consumer.close()
         return records
+
+
+class FiledInMemory:
+    """What would be in a file of dead letters."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def write(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            headers = seal(letter.record, letter.envelope)
+            self.records.append(letter.record._replace(headers=headers))
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class OneByOne(InlineExecutor):

@@ -1,0 +1,47 @@
+"""Where a run was told to end by itself."""
+
+from collections.abc import Sequence
+
+from forebay.core.records import Record
+from forebay.engine.counters import Counters
+from forebay.engine.doors import LoopOptions
+from forebay.engine.held import HeldPartitions
+from forebay.engine.work import HeldPartition
+
+
+class Stops:
+    """Belongs to the loop's thread. Stops of topics that this loop does not read are others'."""
+
+    def __init__(
+        self,
+        options: LoopOptions,
+        topics: Sequence[str],
+        counters: Counters,
+        held: HeldPartitions,
+    ) -> None:
+        self._offsets = {at: stop for at, stop in options.stops.items() if at.topic in topics}
+        self._records_max = options.records_max
+        self._counters = counters
+        self._held = held
+
+    def may_deliver(self, held: HeldPartition, record: Record) -> bool:
+        """Records at a stop or beyond it are left for another run."""
+        stop, enough = self._offsets.get(held.at), self._records_max
+        if (stop is not None and record.offset >= stop) or (
+            enough is not None and self._counters.delivered >= enough
+        ):
+            held.is_at_stop = True
+        return not held.is_at_stop
+
+    @property
+    def are_reached(self) -> bool:
+        """All that was to be handled is resolved."""
+        if self._held.records or not len(self._held):
+            return False
+        if self._records_max is not None:
+            return self._counters.delivered >= self._records_max
+        held = [self._held[at] for at in self._offsets if at in self._held]
+        return bool(held) and all(
+            partition.is_at_stop or partition.progress.watermark >= self._offsets[partition.at]
+            for partition in held
+        )
