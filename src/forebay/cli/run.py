@@ -36,7 +36,7 @@ from forebay.engine.run import Until, readers_of
 from forebay.engine.single_file import Place
 from forebay.engine.supervision import ChildPlan, Supervisor
 from forebay.engine.suspicion import Suspicion
-from forebay.engine.topics import create_topics, plan_topics
+from forebay.engine.topics import check_tiers, create_topics, plan_topics
 from forebay.observability.health_server import HealthServer, Vitals
 from forebay.settings import TrialKafka
 
@@ -96,7 +96,7 @@ class Run(Command):
         if self.explain:
             return explain(pipeline, as_json=self.as_json)
         until = parse_until(self.until or ())
-        _check(until, self.count)
+        check_until(until, self.count)
         if self.dev_mode:
             return run_in_dev_mode(self, pipeline, until)
         plans = _plans(pipeline, self.count, isolate=self.isolate)
@@ -270,13 +270,14 @@ def _plans(pipeline: Pipeline, count: int, *, isolate: bool) -> list[ChildPlan]:
     return parts
 
 
-def _check(until: Until, count: int) -> None:
-    if count > 1 and until.records is not None:
-        raise WrongUse("--until count=N counts in one process; leave --count out.")
+def check_until(until: Until, count: int) -> None:
+    if count > 1 and (until.records is not None or until.stops):
+        raise WrongUse("--until count=N or an offset is seen by one process; leave --count out.")
 
 
 def prepare(pipeline: Pipeline, broker: Broker, *, foreign_too: bool) -> None:
     created = create_topics(broker.admin(), plan_topics(pipeline), foreign_too=foreign_too)
+    check_tiers(broker.admin(), pipeline)
     if created:
         remark(f"created {', '.join(created)}")
 

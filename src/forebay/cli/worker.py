@@ -17,6 +17,7 @@ from forebay.cli.run import (
     Reference,
     Run,
     UntilOption,
+    check_until,
     prepare,
     show,
     supervise,
@@ -27,7 +28,7 @@ from forebay.cli.times import duration_ms
 from forebay.cli.until import parse_until
 from forebay.engine.doors import LoopOptions
 from forebay.engine.pipeline import Pipeline
-from forebay.engine.run import PipelineRun, check_part
+from forebay.engine.run import PipelineRun, check_copies, check_part
 from forebay.engine.supervision import ChildPlan
 from forebay.observability.health_server import HealthServer, Vitals
 
@@ -71,7 +72,9 @@ class Worker(Command):
 
     def _supervise(self, pipeline: Pipeline) -> int:
         check_part(pipeline, self.stage)
+        check_copies(pipeline, self.stage, self.count)
         until = parse_until(self.until or ())
+        check_until(until, self.count)
         asked = Run(
             broker=self.broker,
             folder=self.folder,

@@ -47,10 +47,11 @@ class CommittedOffset(NamedTuple):
 
 def size_bytes(record: Record) -> int:
     """What counts against the size limit, the same on every broker."""
-    payload = len(record.value or b"") + len(record.key or b"")
-    if not record.headers:
-        return payload
-    return payload + sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+    size = len(record.value or b"") + len(record.key or b"")
+    for name, value in record.headers:
+        size += len(name) if name.isascii() else len(name.encode())
+        size += len(value) if value else 0
+    return size
 
 
 _LENGTH = Struct(">i")

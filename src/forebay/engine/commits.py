@@ -44,6 +44,7 @@ class Commits:
         self._last_at = now
         dirty = self._dirty(held)
         if not dirty:
+            self.trouble = self.trouble if self._asked else ""
             return
         self._asked.update(dirty)
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from forebay.core.errors import ForebayError, NoCommittedOffset, OffsetOutOfRange
 from forebay.core.records import CommittedOffset, Record, TopicPartition
@@ -60,14 +61,15 @@ class Intake:
         self._consumer = doors.consumer
         self._assignment = Assignment(doors.consumer, commits, starts, self.held, manners.leaves)
         self._manners = manners
+        self._outside: dict[TopicPartition, OffsetOutOfRange] = {}
         self._wait_until = 0.0
         self._start_again_at = 0.0
         self._now = self.polled_at
 
     @property
     def is_starting(self) -> bool:
-        """Some partition has no place to start yet."""
-        return bool(self._assignment.waiting)
+        """Some partition has no place to go on from yet."""
+        return bool(self._assignment.waiting or self._outside)
 
     def is_waiting(self, now: float) -> bool:
         """The broker did not answer; it is not asked again before a moment has passed."""
@@ -78,7 +80,7 @@ class Intake:
     ) -> None:
         """One that was never taken away may come again: its topic was made anew meanwhile."""
         self._now = now
-        self._assignment.drop(committed)
+        self.drop(committed)
         self._assignment.add(committed)
         self._start()
 
@@ -94,6 +96,8 @@ class Intake:
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         self._assignment.drop(partitions)
+        for at in partitions:
+            self._outside.pop(at, None)
 
     def poll(self, seconds: float, records_max: int, now: float) -> list[Record]:
         self.start_what_waits(now)
@@ -121,8 +125,13 @@ class Intake:
     def _start(self) -> None:
         if not self._manners.may_start():
             return
+        for error in list(self._outside.values()):
+            self._try_to(partial(self._go_on_at_the_beginning, error))
+        self._try_to(partial(self._assignment.start, self._now))
+
+    def _try_to(self, begin: Callable[[], object]) -> None:
         try:
-            self._assignment.start(self._now)
+            begin()
         except ForebayError as error:
             self._start_again_at = self._now + TROUBLE_SECONDS
             self._tell(error)
@@ -145,13 +154,19 @@ class Intake:
         if at in self._assignment.waiting:
             return
         if self._manners.passes_gaps:
-            self._go_on_at_the_beginning(error)
+            self._outside[at] = error
         else:
             self._assignment.add({at: None})
+        self._start()
 
     def _go_on_at_the_beginning(self, error: OffsetOutOfRange) -> None:
-        """Retention passed us by, or the topic is another: what is gone is told, never hidden."""
+        """Retention passed us by, or the topic is another: what is gone is told, never hidden.
+
+        Where it cannot be written down, the partition waits.
+        """
         at, gone = error.partition, max(0, error.low - error.offset)
+        self._doors.expired(ExpiredRange(self._reader.group, at, error.offset, error.low))
+        del self._outside[at]
         self._counters.expired += gone
         self.say(
             "partition.expired",
@@ -162,10 +177,6 @@ class Intake:
             to_offset=error.low,
             records=gone,
         )
-        try:
-            self._doors.expired(ExpiredRange(self._reader.group, at, error.offset, error.low))
-        except ForebayError as problem:
-            self._has_trouble(problem)
         if at in self.held and self.held[at].progress.position <= error.low:
             self.held[at].progress.reach(error.low)
             self._consumer.seek(at, error.low)

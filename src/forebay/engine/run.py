@@ -19,7 +19,7 @@ from forebay.engine.lifespan import Lifespan
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.receipt import Receipt, receipt_of
 from forebay.engine.routes import LEDGER, SCHEDULER
-from forebay.engine.stages import RecordStage, SinkStage
+from forebay.engine.stages import RecordStage, RowFile, SinkStage
 from forebay.engine.threads import LoopThread
 
 SWITCH_SECONDS = 0.0005
@@ -238,6 +238,20 @@ def check_part(pipeline: Pipeline, part: str) -> None:
         raise InvalidRequest(
             f"Pipeline {pipeline.name} has no worker {part}; it has {', '.join(names)}."
         )
+
+
+def check_copies(pipeline: Pipeline, part: str, count: int) -> None:
+    """Raises InvalidRequest where several processes would write what has one writer."""
+    if count > 1 and part in {LEDGER, "sinks"}:
+        raise InvalidRequest(f"{part} is one process: its database has one. Leave --count out.")
+    for stage in pipeline.sink_stages:
+        is_one = isinstance(stage.target, RowFile) or (stage.key and not stage.keyed_by_record)
+        if count > 1 and stage.name == part and is_one:
+            raise InvalidRequest(
+                f"Sink {part} is one process: a file has one writer, and rows of one key meet in "
+                f"one. Leave --count out, or declare keyed_by_record=True where the records carry "
+                f"the table's key as theirs."
+            )
 
 
 def readers_of(pipeline: Pipeline) -> list[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from forebay.broker.port import Producer, Report
 from forebay.core.clock import Clock
@@ -57,8 +57,11 @@ class Settlement:
     is_retried: bool = False
 
 
-class Parcel(NamedTuple):
-    """One record to be acknowledged. `envelope` is set where the record could be made smaller."""
+@dataclass(slots=True)
+class Parcel:
+    """One record to be acknowledged. `envelope` is set where the record could be made smaller;
+    `number` tells the order in which parcels were made.
+    """
 
     settlement: Settlement
     record: Record
@@ -161,7 +164,8 @@ class Settler:
             if not isinstance(parcel, Parcel):
                 continue
             if report.error is None:
-                self.blocked.pop(report.topic, None)
+                if self.blocked:
+                    self.blocked.pop(report.topic, None)
                 self._acknowledged(parcel)
             else:
                 self._refused(parcel, report.error, now)
@@ -274,8 +278,12 @@ class Settler:
             return
         settlement.open += 1
         self._numbered += 1
-        numbered = parcel._replace(number=self._numbered)
-        self._waiting.setdefault(parcel.record.topic, deque()).append(numbered)
+        parcel.number = self._numbered
+        topic = parcel.record.topic
+        waiting = self._waiting.get(topic)
+        if waiting is None:
+            waiting = self._waiting[topic] = deque()
+        waiting.append(parcel)
 
     def _push_topic(self, topic: str, now: float) -> bool:
         """False when the producer is full."""
@@ -339,7 +347,7 @@ class Settler:
         smaller = envelope and smaller_envelope(envelope)
         if smaller is not None:
             record = _sealed(source, smaller, parcel.record.topic, parcel.extra)
-            self._add(parcel._replace(record=record, envelope=smaller))
+            self._add(replace(parcel, record=record, envelope=smaller))
         elif parcel.role == "retry" and envelope is not None:
             reason = f"It fits no retry topic: {reason_of(error)}"
             self._bury(settlement, Failure(EXHAUSTED, reason, type(error).__name__))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forebay.broker.port import Admin
-from forebay.core.errors import UnknownTopic
+from forebay.core.errors import AccessDenied, UnknownTopic, Unusable
 from forebay.core.topics import TopicSpec
+from forebay.engine.idle import committed_of
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.stages import MONTH_MS, WEEK_MS, RecordStage, Topic
 
@@ -36,7 +37,7 @@ def plan_topics(pipeline: Pipeline) -> TopicPlan:
             source = owned.get(topic) or foreign[topic]
             owned.setdefault(again, Topic(again, source.partitions))
         for tier in route.tiers:
-            kept_ms = max(WEEK_MS, round(tier.delay_seconds * 1000) * DELAYS_KEPT)
+            kept_ms = _kept_ms(tier.delay_seconds)
             owned.setdefault(tier.topic, Topic(tier.topic, TIER_PARTITIONS, kept_ms))
         letters = route.dead_letter_topic
         if letters is not None:
@@ -58,6 +59,48 @@ def create_topics(admin: Admin, plan: TopicPlan, *, foreign_too: bool) -> list[s
         spec = TopicSpec(topic.name, topic.partitions, topic.retention_ms)
         admin.create_topic(spec, exists_ok=True)
     return [topic.name for topic in wanted]
+
+
+def check_tiers(admin: Admin, pipeline: Pipeline) -> None:
+    """Raises Unusable where retries could be lost, or brought back twice. Blocking."""
+    delays = {tier.topic: tier.delay_seconds for route in pipeline.routes for tier in route.tiers}
+    if not delays:
+        return
+    for topic in admin.describe_topics(delays):
+        wanted_ms = _kept_ms(delays[topic.name])
+        if topic.retention_ms is not None and 0 <= topic.retention_ms < wanted_ms:
+            raise Unusable(
+                f"Topic {topic.name} keeps its records for {topic.retention_ms / 1000:g} s, and "
+                f"retries wait in it. Nothing was started. Set its retention to "
+                f"{wanted_ms / 1000:g} s or more."
+            )
+    for group in _groups(admin):
+        read = _committed_of(admin, group) & delays.keys()
+        if group != pipeline.scheduler_group and read:
+            raise Unusable(
+                f"Group {group} has read {min(read)}, which only {pipeline.scheduler_group} may: "
+                f"each would bring every retry back. Nothing was started. Give one of the "
+                f"pipelines another group prefix, or delete that group."
+            )
+
+
+def _kept_ms(delay_seconds: float) -> int:
+    return max(WEEK_MS, round(delay_seconds * 1000) * DELAYS_KEPT)
+
+
+def _groups(admin: Admin) -> list[str]:
+    """None where groups may not be listed."""
+    try:
+        return [group.name for group in admin.list_groups()]
+    except AccessDenied:
+        return []
+
+
+def _committed_of(admin: Admin, group: str) -> set[str]:
+    try:
+        return {at.topic for at in committed_of(admin, group)}
+    except AccessDenied:
+        return set()
 
 
 def _missing(topics: Sequence[Topic]) -> str:

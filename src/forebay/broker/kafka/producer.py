@@ -124,9 +124,10 @@ class KafkaProducer:
                 f"A record of {size} bytes for topic {record.topic} was not sent: the limit is "
                 f"{self._record_bytes_max} (record_bytes_max). Its neighbours are not affected."
             )
-        if not topic.takes(_weight(record, size)):
+        weight = _weight(record, size)
+        if not topic.takes(weight):
             topic = self._learn(record.topic)
-        if not topic.takes(_weight(record, size)):
+        if not topic.takes(weight):
             raise RecordTooLarge(
                 f"A record of {size} bytes for topic {record.topic} was not sent: with its frame "
                 f"it is above the topic's max.message.bytes of {topic.batch_bytes_max}. Its "
