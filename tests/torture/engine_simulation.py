@@ -58,7 +58,13 @@ def _verdict(
 ) -> dict[str, object]:
     not_reached = sorted(name for name in NAMES if not hits[name])
     is_long = asked.seeds >= SEEDS_FOR_EVERY_FAULT
-    told: dict[str, object] = {"violations": violations, "faults": dict(sorted(hits.items()))}
+    unasked = sum("nobody asked" in violation for violation in violations)
+    told: dict[str, object] = {
+        "violations": len(violations),
+        "violating": violations[:SHOWN_MAX],
+        "unasked_dead_letters": unasked,
+        "faults": dict(sorted(hits.items())),
+    }
     if not_reached and not is_long:
         told["not_reached"] = not_reached
     return told | {"ok": not violations and not (is_long and not_reached)}

@@ -25,6 +25,8 @@ POLL_RECORDS_MAX = 500
 POLL_AT_LEAST_EVERY_SECONDS = 1.0
 IDLE_SECONDS = 0.2
 BELL_SECONDS = 0.002
+QUIET_STEPS = 50  # that brought nothing, while handlers run: then it looks less often
+QUIET_BELL_SECONDS = 0.006
 REPORT_SECONDS = 0.005
 _PUMP_SECONDS = 0.005
 
@@ -77,6 +79,7 @@ class StageLoop:
         if self._options.single_file is not None:
             self._one_by_one = self._in_single_file(self._options.single_file)
         self._brought: list[Record] = []
+        self._quiet_steps = 0
         self._now = doors.clock.monotonic()
         self._stop_deadline: float | None = None
         self.stopped_by: BaseException | None = None
@@ -93,7 +96,10 @@ class StageLoop:
 
     def step(self, now: float) -> Wait:
         self._now = now
-        self._take_in(self._poll(now))
+        records = self._poll(now)
+        is_quiet = not (records or self._executor.finished)
+        self._quiet_steps = self._quiet_steps + 1 if is_quiet else 0
+        self._take_in(records)
         self._settle()
         self._hand_out(now)
         self._push()
@@ -333,7 +339,8 @@ class StageLoop:
         if self._executor.finished or self._brought:
             return Wait("finished", 0.0)
         if self._dispatch.running:
-            return Wait("finished", BELL_SECONDS)
+            is_quiet = self._quiet_steps > QUIET_STEPS
+            return Wait("finished", QUIET_BELL_SECONDS if is_quiet else BELL_SECONDS)
         if self._settler.open:
             return Wait("reports", REPORT_SECONDS)
         if self.is_stopping or self._intake.is_waiting(now) or self._pauses.room() <= 0:

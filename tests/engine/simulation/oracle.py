@@ -178,6 +178,8 @@ class Oracle:
         self.require(envelope, "R1: {} says nothing of its origin", record)
         attempt = self.entries[serial].attempt
         if record.topic.endswith(".dlq"):
+            asked = any(c.verdict in FAILED or c.work.is_fenced for c in self.calls_of[serial])
+            self.require(asked, "D2: nobody asked for {} as a dead letter", record)
             expected = {attempt}
         else:
             expected = {attempt + call.counts for call in self.calls_of[serial] if call.is_retried}
