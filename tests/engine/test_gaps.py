@@ -92,3 +92,15 @@ def test_a_commit_that_failed_for_a_partition_that_left_is_nobodys_trouble_any_m
     member.consumer.failing = {}
     member.step(10, seconds=1)
     assert member.loop._reasons() == ()
+
+
+def test_a_topic_that_refused_what_has_left_is_nobodys_trouble_any_more():
+    shop = Shop(lambda record: Done({OUT: record.value}))
+    shop.broker.refuse_writes(OUT)
+    shop.produce(b"1")
+    member = shop.member()
+    member.step(5, seconds=1)
+    assert member.loop._reasons() != ()
+    member.loop.lost([AT])
+    member.step(5, seconds=5)
+    assert (member.loop._reasons(), member.loop._settler.open) == ((), 0)

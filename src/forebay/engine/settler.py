@@ -425,6 +425,8 @@ class Settler:
     def _leave(self, settlement: Settlement) -> None:
         self.open -= 1
         settlement.work.held.settling -= 1
+        if not self.open:
+            self.blocked.clear()
 
     def _envelope(self, work: Work) -> Envelope:
         if work.envelope is None:
