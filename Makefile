@@ -35,7 +35,7 @@ setup-bench: setup ## tools the benchmarks need (none yet; nginx and aria2 come 
 demo: .venv/.ready ## from nothing to a running demo: four producers, three consumers, one of them killed (about 20 s)
 	@$(BIN)/forebay demo
 
-test: .venv/.ready ## everything, with a real Kafka where Java and Maven are (about 4 min)
+test: .venv/.ready ## everything, with a real Kafka where Java and Maven are (about 8 min)
 	@$(BIN)/python tests/run.py
 
 check: .venv/.ready ## format, lint, types, import contracts, sizes, docs that mirror code (about 20 s)

@@ -53,7 +53,7 @@ def _announce(left_out: str | None) -> None:
         print(f"left out: the tests on a real Kafka ({left_out})")
     else:
         print("left out: nothing")
-    minutes = 2 if left_out else 4
+    minutes = 5 if left_out else 8
     print(
         f"torturing the embedded broker and the engine for {TORTURE_SECONDS} s each, then running "
         f"all tests on two cores (about {minutes} min)",
