@@ -1,7 +1,7 @@
 """What a stage counts. Written by its engine thread alone, read by anybody."""
 
 from bisect import bisect_left
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 # Seconds a handler took; the last bucket holds all that took longer.
 BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -33,4 +33,5 @@ class Counters:
         self.seconds_buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def as_object(self) -> dict[str, object]:
-        return asdict(self)
+        told: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        return told | {"seconds_buckets": list(self.seconds_buckets)}

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from forebay.core.durations import seconds
 from forebay.core.envelope import user_headers
@@ -17,6 +17,7 @@ from forebay.engine.functions import Function
 from forebay.engine.payloads import encode
 from forebay.engine.work import Result, Stop, Work
 
+_MANY = (list, tuple)
 TRACE_HEADERS = frozenset({"trace_id", "w3c_trace_id", "traceparent", "tracestate", "domain"})
 
 
@@ -101,7 +102,7 @@ class Handler:
         if isinstance(said, Retry) and said.after is not None:
             seconds(said.after)
         if isinstance(said, EMITTING) and said.emit:
-            work.outputs = list(output_records(work.record, said.emit))
+            work.outputs = output_records(work.record, said.emit)
         work.result = said
 
     def _failed(self, error: BaseException) -> Result:
@@ -112,14 +113,15 @@ class Handler:
         return Failure(category_of(error), reason_of(error), type(error).__name__, stack)
 
 
-def output_records(source: Record, emit: Mapping[str, object]) -> Iterator[Record]:
+def output_records(source: Record, emit: Mapping[str, object]) -> list[Record]:
     """A plain value keeps its source's key and trace; a Record says all of it itself."""
+    outputs: list[Record] = []
     for topic, given in emit.items():
-        values = (
-            given if isinstance(given, list | tuple) and not isinstance(given, Record) else [given]
-        )
-        for value in values:
-            yield _output(source, topic, value)
+        if isinstance(given, _MANY) and not isinstance(given, Record):
+            outputs += [_output(source, topic, value) for value in given]
+        else:
+            outputs.append(_output(source, topic, given))
+    return outputs
 
 
 def _output(source: Record, topic: str, value: object) -> Record:
@@ -127,7 +129,9 @@ def _output(source: Record, topic: str, value: object) -> Record:
         headers = user_headers(value.headers)
         record = value._replace(topic=topic, value=encode(value.value), headers=headers)
         return _checked(record)
-    return _checked(Record(encode(value), source.key, _trace(source), topic))
+    written = value if isinstance(value, bytes) else encode(value)
+    made = Record(written, source.key, _trace(source), topic)
+    return made if isinstance(topic, str) else _checked(made)
 
 
 def _checked(record: Record) -> Record:

@@ -26,7 +26,7 @@ POLL_AT_LEAST_EVERY_SECONDS = 1.0
 IDLE_SECONDS = 0.2
 BELL_SECONDS = 0.002
 QUIET_STEPS = 50  # that brought nothing, while handlers run: then it looks less often
-QUIET_BELL_SECONDS = 0.006
+QUIET_SECONDS = 0.02
 REPORT_SECONDS = 0.005
 _PUMP_SECONDS = 0.005
 
@@ -339,8 +339,10 @@ class StageLoop:
         if self._executor.finished or self._brought:
             return Wait("finished", 0.0)
         if self._dispatch.running:
-            is_quiet = self._quiet_steps > QUIET_STEPS
-            return Wait("finished", QUIET_BELL_SECONDS if is_quiet else BELL_SECONDS)
+            may_take = not self.is_stopping and self._pauses.room() > 0
+            if self._quiet_steps > QUIET_STEPS and may_take:
+                return Wait("records", QUIET_SECONDS)
+            return Wait("finished", BELL_SECONDS)
         if self._settler.open:
             return Wait("reports", REPORT_SECONDS)
         if self.is_stopping or self._intake.is_waiting(now) or self._pauses.room() <= 0:

@@ -22,6 +22,8 @@ from forebay.core.topics import check_name
 
 # Short, so that a close from a signal handler ends a poll.
 _SLICE_SECONDS = 0.1
+# What is shorter the client does not wait at all, and this loop would spin.
+_SHORTEST_SECONDS = 0.001
 
 
 class KafkaConsumer:
@@ -169,7 +171,7 @@ class KafkaConsumer:
                 self._cluster.connection.answered()
                 return records
             self._reader.raise_complaint()
-            if remaining == 0.0:
+            if deadline - time.monotonic() < _SHORTEST_SECONDS:
                 self._look_around()
                 break
         return []

@@ -23,6 +23,8 @@ from forebay.core.records import UNSET, Record, size_bytes
 
 # Short, so that a close from a signal handler ends a poll.
 _SLICE_SECONDS = 0.1
+# What is shorter the client does not wait at all, and this loop would spin.
+_SHORTEST_SECONDS = 0.001
 _LOOK_SECONDS = 5.0
 _PURGE_SECONDS = 10.0
 # Beside a record's own bytes, its batch's header and the lengths in front of its fields.
@@ -221,7 +223,7 @@ class KafkaProducer:
         self._client.poll(0)
         while not self._reports and not self._ownership.closing:
             remaining = deadline - time.monotonic()
-            if remaining <= 0:
+            if remaining < _SHORTEST_SECONDS:
                 self._connection.check_admission()
                 return
             self._client.poll(min(_SLICE_SECONDS, remaining))

@@ -67,6 +67,8 @@ class Reader:
         self.readings.settle()
         holds = self.readings.has_something_to_deliver()
         first = self._client.poll(0 if holds else timeout_seconds)
+        if first is None and not self.readings.holds_any:
+            return []
         messages: list[Any] = [] if first is None else [first]
         if messages and not holds and records_max > 1:
             messages += self._client.consume(min(records_max, _BATCH_RECORDS_MAX) - 1, 0)

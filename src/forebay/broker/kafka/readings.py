@@ -104,6 +104,10 @@ class Readings:
     def has_something_to_deliver(self) -> bool:
         return any(not self._readings[record.at].paused for record in self._held)
 
+    @property
+    def holds_any(self) -> bool:
+        return bool(self._held)
+
     def settle(self) -> None:
         """From here on, what changes concerns records that are on their way."""
         self._changed = False
@@ -148,9 +152,7 @@ class Readings:
 
 
 def _fit(records: Sequence[Record], bytes_max: int) -> bool:
-    """Most records have no headers, and a call for each of them would be felt."""
-    sizes = [
-        size_bytes(record) if record.headers else len(record.value or b"") + len(record.key or b"")
-        for record in records
-    ]
-    return sum(sizes) <= bytes_max
+    """Counted as no less than they are: a call for each record would be felt."""
+    payloads = [len(record[0] or b"") + len(record[1] or b"") for record in records]
+    headers = [4 * len(name) + len(value or b"") for record in records for name, value in record[2]]
+    return sum(payloads) + sum(headers) <= bytes_max
