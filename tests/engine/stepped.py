@@ -14,6 +14,7 @@ from forebay.engine.doors import Doors, LoopOptions
 from forebay.engine.executors import Bell, Finished, run_lane
 from forebay.engine.functions import inspect_function
 from forebay.engine.handling import Handler
+from forebay.engine.hooks import hooks_of
 from forebay.engine.loop import StageLoop
 from forebay.engine.routes import record_route
 from forebay.engine.settler import Destination
@@ -163,7 +164,8 @@ class Stepped:
             emit=lambda event, **_: self.said.append(event),
         )
         destination = Destination(route, stage.retry, stage.when_dead_lettered)
-        self.loop = self.loop_class(stage, destination, doors, self.executor, options)
+        hooks = hooks_of(stage, {})
+        self.loop = self.loop_class(stage, destination, doors, self.executor, options, hooks=hooks)
         self.loop.start()
 
     def step(self, times: int = 1, *, seconds: float = 0.0) -> None:

@@ -29,6 +29,7 @@ from forebay.engine.event_loop import AsyncExecutor, EventLoop
 from forebay.engine.executors import Executor, InlineExecutor, ThreadExecutor
 from forebay.engine.functions import inspect_function
 from forebay.engine.handling import Handler
+from forebay.engine.hooks import hooks_of
 from forebay.engine.ledger_rows import StageName
 from forebay.engine.loop import StageLoop
 from forebay.engine.payloads import row_values
@@ -107,9 +108,9 @@ class Assembly:
             executor = self._executor(stage, handler)
             closing.callback(executor.close)
             destination = self._destination(stage, route, closing)
-            return StageLoop(
-                stage, destination, doors, executor, self._options_for(route, stage.start_at)
-            )
+            options = self._options_for(route, stage.start_at)
+            hooks = hooks_of(stage, shared)
+            return StageLoop(stage, destination, doors, executor, options, hooks=hooks)
 
         return LoopThread(route.worker, build, self._site.clock)
 

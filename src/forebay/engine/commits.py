@@ -1,6 +1,6 @@
 """Commits of watermarks: on cadence without waiting, at once where a partition leaves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from forebay.broker.port import Consumer
 from forebay.core.commit_notes import CommitNote
@@ -12,12 +12,26 @@ from forebay.engine.work import HeldPartition
 RE_ENTRY_SECONDS = 0.2
 
 
+def _nothing_before() -> None:
+    pass
+
+
 class Commits:
-    """Belongs to the engine thread. Clean is only what the broker said that it stored."""
+    """Belongs to the engine thread. Clean is only what the broker said that it stored.
+
+    `before` is called ahead of each round of commits.
+    """
 
     def __init__(
-        self, consumer: Consumer, counters: Counters, every_seconds: float, *, tells_above: bool
+        self,
+        consumer: Consumer,
+        counters: Counters,
+        every_seconds: float,
+        *,
+        tells_above: bool,
+        before: Callable[[], None] = _nothing_before,
     ) -> None:
+        self._before = before
         self._consumer = consumer
         self._counters = counters
         self._tells_above = tells_above
@@ -42,6 +56,7 @@ class Commits:
         if not hurry and now - self._last_at < self._every_seconds:
             return
         self._last_at = now
+        self._before()
         dirty = self._dirty(held)
         if not dirty:
             self.trouble = self.trouble if self._asked else ""
@@ -68,6 +83,7 @@ class Commits:
 
     def commit_now(self, held: Iterable[HeldPartition]) -> None:
         """Blocking. What fails is told and left: its records are read again elsewhere."""
+        self._before()
         dirty = self._dirty(held, even_asked=True)
         if not dirty:
             return

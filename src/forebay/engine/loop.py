@@ -10,6 +10,7 @@ from forebay.engine.dispatch import Dispatch
 from forebay.engine.doors import Doors, LoopOptions, Wait
 from forebay.engine.executors import Executor
 from forebay.engine.health import StageHealth, partitions_of
+from forebay.engine.hooks import DoneRecords, Gate, Hooks
 from forebay.engine.intake import Intake, Manners, Reader
 from forebay.engine.one_by_one import OneByOne
 from forebay.engine.overdue import Overdue
@@ -41,7 +42,10 @@ class StageLoop:
         doors: Doors,
         executor: Executor,
         options: LoopOptions | None = None,
+        *,
+        hooks: Hooks | None = None,
     ) -> None:
+        hooks = hooks or Hooks()
         self.stage = stage
         self.route = destination.route
         self.counters = Counters()
@@ -52,9 +56,10 @@ class StageLoop:
         self._honoured = frozenset(self.route.re_entries.values())
         self._delay_ms_max = round(max(stage.retry.delays_seconds, default=0.0) * 1000)
         self._dispatch = Dispatch(executor, stage.order_by)
-        self._settler = Settler(
-            destination, doors.producer, doors.clock, self.counters, self._resolved
-        )
+        self._gate = Gate(hooks.waits_for)
+        self._done = DoneRecords(hooks.when_done, self._was_not_told) if hooks.when_done else None
+        resolved = self._resolved if self._done is None else self._resolved_and_to_tell
+        self._settler = Settler(destination, doors.producer, doors.clock, self.counters, resolved)
         self._overdue = Overdue(
             self._dispatch, self.counters, stage.timeout_seconds, self._settler.settle
         )
@@ -63,6 +68,7 @@ class StageLoop:
             self.counters,
             stage.commit_seconds,
             tells_above=bool(self.route.tiers),
+            before=self._tell_what_is_done,
         )
         self._intake = Intake(
             Reader(self.route.pipeline, stage.name, self.route.group),
@@ -168,6 +174,7 @@ class StageLoop:
         """What keeps it from working, in sentences."""
         reasons = [self._intake.trouble, self._commits.trouble, self._settler.trouble]
         reasons += [blocked.reason for blocked in self._settler.blocked.values()]
+        reasons.append(self._gate.reason or "")
         if self.counters.expired:
             reasons.append(
                 f"{self.counters.expired} records were deleted before this stage read them."
@@ -251,7 +258,8 @@ class StageLoop:
             if self.is_stopping or self._one_by_one.step(self.held, now):
                 return
             self._one_by_one = None
-        self._dispatch.hand_out(len(self.held))
+        if not self._gate.is_closed(now):
+            self._dispatch.hand_out(len(self.held))
 
     def _in_single_file(self, single_file: SingleFile) -> OneByOne:
         return OneByOne(
@@ -298,6 +306,20 @@ class StageLoop:
 
     def _resolved(self, work: Work) -> None:
         self.held.resolve(work, self._now)
+
+    def _resolved_and_to_tell(self, work: Work) -> None:
+        if self._done is not None:
+            self._done.add(work)
+        self._resolved(work)
+
+    def _tell_what_is_done(self) -> None:
+        if self._done is not None:
+            self._done.flush()
+
+    def _was_not_told(self, error: Exception) -> None:
+        self._intake.say(
+            "stage.when_done_failed", error_type=type(error).__name__, error_message=str(error)
+        )
 
     def _fence_overdue(self, now: float) -> None:
         for work in self._overdue.fence(now):

@@ -241,6 +241,7 @@ class Settler:
         """To the dead letters; what its author wants said of it goes with it."""
         work = settlement.work
         settlement.is_dead, settlement.is_retried = True, False
+        work.result = failure
         settlement.last = None
         self._counters.dead_lettered += 1
         attempts = self._envelope(work).attempt

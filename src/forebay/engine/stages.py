@@ -17,6 +17,8 @@ OrderBy: TypeAlias = Literal["unordered", "key", "partition"]
 StartAt: TypeAlias = Literal["earliest", "latest"]
 Run: TypeAlias = Callable[..., Any]
 WhenDeadLettered: TypeAlias = Callable[[Record, Failure], Emit | None]
+WhenDone: TypeAlias = Callable[..., None]
+WaitsFor: TypeAlias = Callable[..., str | None]
 
 HANDLER_SECONDS = 300.0
 COMMIT_SECONDS = 5.0
@@ -40,6 +42,9 @@ class RecordStage:
     `emits` are topics it writes that no stage of the pipeline reads. `retry_topics` and
     `dead_letters` are names that replace the derived ones; `dead_letters` may be a file instead.
     `stops_on` are the exceptions that stop the stage rather than the record.
+    `when_done(records, shared=…)` is told of records that ended in Done with all outputs durable,
+    in batches, before their offsets are committed; it runs between two polls and must be quick.
+    `waits_for(shared=…)` gives a reason, in a sentence, while the stage is to start nothing.
     """
 
     name: str
@@ -52,6 +57,8 @@ class RecordStage:
     retry_topics: str | None = None
     dead_letters: str | Path | None = None
     when_dead_lettered: WhenDeadLettered | None = None
+    when_done: WhenDone | None = None
+    waits_for: WaitsFor | None = None
     timeout_seconds: float | None = HANDLER_SECONDS
     start_at: StartAt = "earliest"
     commit_seconds: float = COMMIT_SECONDS

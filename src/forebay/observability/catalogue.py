@@ -27,6 +27,7 @@ EventName: TypeAlias = Literal[
     "stage.held",
     "stage.lane_reopened",
     "stage.stopped_by_handler",
+    "stage.when_done_failed",
 ]
 
 
@@ -156,6 +157,13 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "critical",
             "A handler of stage {stage} raised {error_type}, which stops the stage. Its record was "
             "not resolved. {error_message}",
+            *("stage", "pipeline", "error_type", "error_message"),
+        ),
+        "stage.when_done_failed": _event(
+            "warning",
+            "What stage {stage} does after its records are done failed ({error_type}: "
+            "{error_message}). The records are done all the same; a repeat of them may not be "
+            "noticed.",
             *("stage", "pipeline", "error_type", "error_message"),
         ),
     }
