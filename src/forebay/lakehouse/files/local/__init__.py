@@ -1,0 +1,3 @@
+from forebay.lakehouse.files.local.files import LocalFiles
+
+__all__ = ["LocalFiles"]
