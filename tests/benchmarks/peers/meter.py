@@ -46,5 +46,5 @@ class Meter:
             }
             self.is_done.set()
 
-    def tell(self) -> None:
-        print(json.dumps(self._figures), flush=True)
+    def tell(self, **more: float) -> None:
+        print(json.dumps(self._figures | more), flush=True)
