@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from forebay.core.records import Record
     from forebay.engine.pipeline import Pipeline
     from forebay.engine.stages import RecordStage, SinkStage, Topic
+    from forebay.mods.running import run_mod
 
 __all__ = [
     "Done",
@@ -19,6 +20,7 @@ __all__ = [
     "SinkStage",
     "Skip",
     "Topic",
+    "run_mod",
 ]
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "SinkStage": "forebay.engine.stages",
     "Skip": "forebay.core.outcomes",
     "Topic": "forebay.engine.stages",
+    "run_mod": "forebay.mods.running",
 }
 
 

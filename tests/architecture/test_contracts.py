@@ -18,6 +18,7 @@ PURE_CORE = "core decides without clock, I/O or await"
 ADAPTERS = "Only bootstrap names an adapter"
 CLIENTS = "A client library is used in its adapter alone"
 FAKES = "Only the command line may use testing"
+OUTSIDE = "The simulator imports no product room and no broker client"
 CYCLES = "No cycles between siblings"
 
 _BROKEN = re.compile(r"^(.*) BROKEN\b", re.MULTILINE)
@@ -51,6 +52,12 @@ OFFENCES = {
         },
         {ADAPTERS},
     ),
+    "a command that opens a table by itself": Offence(
+        {"cli/shortcut.py": "import forebay.lakehouse.tables.delta.sink"}, {ADAPTERS}
+    ),
+    "a table's figures that a command works out itself": Offence(
+        {"cli/shortcut.py": "import polars"}, {CLIENTS}
+    ),
     "an adapter that leans on the other": Offence(
         {"broker/kafka/borrowed.py": "import forebay.broker.embedded.gate"}, {ADAPTERS}
     ),
@@ -60,6 +67,9 @@ OFFENCES = {
     ),
     "a product that runs on fakes": Offence(
         {"__main__.py": "import forebay.testing.clock"}, {FAKES}
+    ),
+    "a simulator that shares code with what it tests": Offence(
+        {"simulator/borrowed.py": "import forebay.core.errors"}, {OUTSIDE}
     ),
     "two modules that need each other": Offence(
         {

@@ -21,7 +21,8 @@ MACHINE_PATHS = tuple(f"/{folder}/" for folder in ("work", "root", "home", "User
 
 # Hosts a text may name. Those that end in .example are nobody's; a registry's is in no text.
 HOSTS = {
-    *("127.0.0.1", "localhost", "maven.apache.org", "www.w3.org"),
+    *("127.0.0.1", "10.0.0.1", "localhost", "maven.apache.org", "www.w3.org"),
+    "storage.azure.com",
     *("keepachangelog.com", "semver.org", "sqlite.org", "www.sqlite.org"),
 }
 _HOST = re.compile(r"https?://(?:[^\s/@\"'<>]*@)?(?P<host>[A-Za-z0-9.-]+)")

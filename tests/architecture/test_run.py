@@ -31,8 +31,15 @@ def test_ci_refuses_to_leave_the_kafka_tests_out():
 
 
 def test_a_run_without_ci_says_what_it_leaves_out_and_why(capsys):
-    run._announce("no Java found.")
-    assert "left out: the tests on a real Kafka (no Java found.)" in capsys.readouterr().out
+    run._announce(["the tests on a real Kafka cannot run: no Java found."])
+    told = capsys.readouterr().out
+    assert "left out: the tests on a real Kafka cannot run: no Java found." in told
+
+
+def test_a_run_without_npm_leaves_the_tests_on_azurite_out_and_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(run.azurite, "_CACHE", tmp_path)
+    assert "the tests on Azurite cannot run: no Node found." in " ".join(run._left_out())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from forebay.engine.stages import Topic
 from forebay.engine.topics import create_topics, plan_topics
 from forebay.observability.catalogue import Emit, silent
 from forebay.observability.settings import LogSettings
-from forebay.settings import Settings
+from forebay.settings import Settings, StorageSettings
 
 STAGE = "measured"
 PARTITIONS = 4
@@ -54,7 +54,7 @@ def site_on(bootstrap: str | None, *, says_all: bool = False) -> Iterator[Site]:
             lines = closing.enter_context((folder / "log.ndjson").open("w"))
             emit = open_emitter(log, lines)
         where = KafkaSettings(bootstrap) if bootstrap else EmbeddedSettings(folder / "broker")
-        settings = Settings(folder, where, log)
+        settings = Settings(folder, where, log, StorageSettings(folder))
         broker = open_broker(where, emit)
         closing.callback(broker.close)
         yield closing.enter_context(open_site(settings, broker, emit))

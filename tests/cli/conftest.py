@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_fixtures import kafka  # noqa: F401  one Kafka for all of a process
+
 ENVIRONMENT_OF_OURS = ("FOREBAY_", "KAFKA_", "EVENTHUB_", "LOG_")
 
 

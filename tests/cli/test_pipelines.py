@@ -154,7 +154,7 @@ def test_dev_mode_shows_what_would_be_sent_and_commits_nothing(orders):
         ("orders.py", "write module:pipeline"),
         ("orders:charge", "charge in orders is no pipeline. It holds orders."),
         ("broken:p", "Importing broken failed: ZeroDivisionError"),
-        ("impossible:p", "would be a Delta table"),
+        ("impossible:p", "does not say which columns its rows have"),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_told(orders, reference, sentence):

@@ -4,8 +4,8 @@ import pytest
 
 from engine.stepped import INPUT, LETTERS, OUT, TIER, Shop
 from forebay.core.backpressure import Bounds
-from forebay.core.envelope import first_envelope, seal
-from forebay.core.errors import RecordTooLarge, Unavailable
+from forebay.core.envelope import first_envelope, read_envelope, seal
+from forebay.core.errors import ForebayError, RecordTooLarge, Unavailable
 from forebay.core.markers import read_marker
 from forebay.core.outcomes import Done, Reject, Retry, Skip
 from forebay.core.records import Record, TopicPartition
@@ -16,6 +16,12 @@ from forebay.engine.settler import HOOK_FAILED
 
 AT = TopicPartition(INPUT, 0)
 AWAY = Unavailable("The broker is away for a moment.")
+
+
+class Failed(ForebayError):
+    def __init__(self, sentence: str, category: str) -> None:
+        super().__init__(sentence)
+        self.category = category
 
 
 # Where partitions start and go on.
@@ -332,6 +338,22 @@ def test_a_try_in_place_leaves_no_outputs_of_the_try_before():
     member = shop.member()
     member.run_until_idle()
     assert (len(tries), shop.values(OUT)) == (2, [])
+
+
+def test_an_attempt_that_opened_a_circuit_counts_though_its_try_in_place_was_held_back():
+    said = [Failed("busy", "transient"), Failed("not asked for now", "circuit_open")]
+
+    def busy(_record: Record):
+        raise said.pop(0)
+
+    shop = Shop(busy, stage_options={"retry": RetryPolicy((5.0,), in_place=1)})
+    shop.produce(b"1")
+    member = shop.member()
+    member.run_until_idle()
+    (waiting,) = shop.records(TIER)
+    envelope = read_envelope(waiting)
+    assert (envelope.attempt, envelope.uncounted_since_ms) == (2, 0)
+    assert envelope.failure.reason == "busy"
 
 
 FORGED = {

@@ -118,7 +118,7 @@ def test_killed_again_and_again_no_row_is_lost_or_stored_twice():
         check(depot, depot.store.rows)
 
 
-@pytest.mark.parametrize("kind", ["sql", "file"])
+@pytest.mark.parametrize("kind", ["sql", "file", "delta", "delta-upsert"])
 def test_killed_over_a_real_store_no_row_is_lost_or_stored_twice(kind, tmp_path):
     for call in range(3, calls_of_a_whole_life() + 1, 5):
         depot, real = depot_with_work(), store(kind, tmp_path / str(call))

@@ -12,8 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PROGRAM, TEST = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-(CONSOLE,) = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-COMMANDS = [line.removeprefix("$ ") for line in CONSOLE.splitlines() if line.startswith("$ ")]
+CONSOLE, MOD_CONSOLE = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def commands_in(console):
+    return [line.removeprefix("$ ") for line in console.splitlines() if line.startswith("$ ")]
+
+
+COMMANDS = commands_in(CONSOLE)
 RECEIPTS = [line for line in CONSOLE.splitlines() if line.startswith("{")]
 
 
@@ -52,7 +58,7 @@ class Folder:
             check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
+        assert not re.search("^Traceback", done.stderr, re.MULTILINE)
         return done.stdout
 
 
@@ -69,6 +75,19 @@ def test_the_example_runs_as_printed(broker, installed, tmp_path, request):
     assert "every one accounted for" in said["forebay audit orders:orders"]
     left = json.loads(folder.run("forebay dlq list --state open --json").splitlines()[-1])
     assert left["total"] == 0
+
+
+@pytest.mark.parametrize("broker", ["embedded", "kafka"])
+def test_the_example_of_the_mod_runs_as_printed(broker, installed, tmp_path, request):
+    url = None
+    if broker == "kafka":
+        url = f"kafka://{request.getfixturevalue('kafka').bootstrap}"
+    folder = Folder(tmp_path, installed, url)
+    said = {command: folder.run(command) for command in commands_in(MOD_CONSOLE)}
+    (printed,) = [said[command] for command in said if "mod run" in command]
+    expected = [line for line in MOD_CONSOLE.splitlines() if line.startswith(("charged", "1 "))]
+    for line, wanted in zip(printed.splitlines(), expected, strict=True):
+        assert line.startswith(wanted.removesuffix("…"))
 
 
 def test_the_test_of_the_example_passes(tmp_path):

@@ -27,6 +27,8 @@ class ConsumerSettings:
     prefetch_bytes_max: int = 16 * 2**20
     metadata_refresh_seconds: float = 30.0
     group_protocol: Literal["classic", "consumer"] = "classic"
+    isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    response_bytes_max: int = 100_000_000
 
     def __post_init__(self) -> None:
         if self.heartbeat_seconds * 2 > self.session_timeout_seconds:

@@ -12,7 +12,7 @@ import orjson
 from typer import Argument, Option, Typer
 
 from forebay import bootstrap
-from forebay.cli.command import Command
+from forebay.cli.command import WorkingCommand
 from forebay.cli.loading import load_pipeline
 from forebay.cli.output import remark
 from forebay.cli.until import parse_until
@@ -34,7 +34,7 @@ STATUS_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class RunChild(Command):
+class RunChild(WorkingCommand):
     reference: Annotated[str, Argument(metavar="MODULE:PIPELINE")]
     part: Annotated[str, Option("--part")] = "all"
     status: Annotated[int, Option("--status-descriptor")] = -1
@@ -43,8 +43,8 @@ class RunChild(Command):
     single_file: Annotated[str | None, Option("--single-file")] = None
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
         session = self.session()
+        pipeline = load_pipeline(self.reference, session)
         until = parse_until(self.until or ())
         single_file = _single_file(self.single_file, pipeline, self.status)
         options = LoopOptions(
@@ -112,7 +112,7 @@ def _watched(run: PipelineRun, descriptor: int) -> int:
 def _tell(run: PipelineRun, descriptor: int, left_behind: int) -> None:
     healths = run.health()
     said = {
-        "healths": [health.as_object() for health in healths],
+        "healths": healths,
         "is_idle": run.is_idle,
         "is_whole": run.is_whole,
         "left_behind": left_behind,

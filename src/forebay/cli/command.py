@@ -4,7 +4,7 @@ Typer reads the options from the fields, so a command with many of them needs no
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -42,11 +42,37 @@ class Command:
         str | None, Option("--log-format", metavar="FORMAT", help="console, json or tab.")
     ] = None
 
+    config: Annotated[
+        Path | None,
+        Option(
+            "--config",
+            metavar="FILE",
+            help="Settings. Without it FOREBAY_CONFIG, then ./forebay.yaml where there is one.",
+        ),
+    ] = None
+
     @abstractmethod
     def run(self) -> int: ...
 
     def session(self) -> Session:
-        return Session(Flags(self.broker, self.folder, self.log_level, self.log_format))
+        return Session(self.flags())
+
+    def flags(self) -> Flags:
+        return Flags(self.broker, self.folder, self.log_level, self.log_format, self.config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkingCommand(Command):
+    """Runs a pipeline. Both options are for the pipelines that Forebay brings."""
+
+    development: Annotated[
+        bool,
+        Option("--dev", help="Links may lead to this machine, if it is allowed. For trials."),
+    ] = False
+    no_tables: Annotated[bool, Option("--no-delta", help="Write no tables.")] = False
+
+    def flags(self) -> Flags:
+        return replace(super().flags(), development=self.development, no_tables=self.no_tables)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,9 +27,12 @@ from forebay.engine.functions import inspect_function
 from forebay.engine.handling import output_records
 from forebay.engine.ledger import Ledger
 from forebay.engine.letters import DeadLetter
+from forebay.engine.outside import http_client
 from forebay.engine.payloads import row_values
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.stages import RecordStage, SinkStage, Stage
+from forebay.observability.catalogue import silent
+from forebay.observability.clock import SystemClock
 from forebay.observability.redaction import scrub
 
 _OUTPUT_LENGTH_MAX = 200
@@ -44,7 +47,7 @@ class DebugLetter(Command):
         session = self.session()
         with open_state(session) as database:
             letter = Ledger(database).one(self.id)
-            pipeline = pipeline_of(letter, self.of)
+            pipeline = pipeline_of(session, letter, self.of)
             stage = stage_of(letter, pipeline)
             write_audit(session, database, Look("debug", letter.id, 1))
         remark(
@@ -121,7 +124,10 @@ class Trial:
             arguments = [payload]
             if self._function.wants_context:
                 shared = runner.run(_opened(self._pipeline, closing))
-                arguments.append(self._context(shared))
+                http = http_client(self._pipeline, SystemClock(), silent)
+                if http is not None:
+                    closing.push_async_callback(http.close)
+                arguments.append(self._context(shared, http))
             try:
                 if self._function.is_async:
                     return debugger.runcall(runner.run, call(*arguments))
@@ -129,9 +135,11 @@ class Trial:
             finally:
                 runner.run(closing.aclose())
 
-    def _context(self, shared: Mapping[str, Any]) -> Context:
+    def _context(self, shared: Mapping[str, Any], http: Any) -> Context:
         group = self._pipeline.route(self._stage).group
-        surroundings = Surroundings(self._pipeline.name, self._stage.name, group, shared=shared)
+        surroundings = Surroundings(
+            self._pipeline.name, self._stage.name, group, shared=shared, http=http
+        )
         envelope = read_envelope(self._record._replace(headers=self._letter.headers))
         return Context(self._record, envelope, surroundings)
 

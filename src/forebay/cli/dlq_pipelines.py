@@ -2,17 +2,18 @@
 
 from forebay.cli.errors import WrongUse
 from forebay.cli.loading import load_pipeline
+from forebay.cli.session import Session
 from forebay.engine.letters import DeadLetter
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.stages import Stage
 
 
-def named_or_found(reference: str | None, name: str) -> Pipeline | None:
+def named_or_found(session: Session, reference: str | None, name: str) -> Pipeline | None:
     """`orders:orders` for pipeline orders, as most are written; None where nothing is found."""
     if reference is not None:
-        return load_pipeline(reference)
+        return load_pipeline(reference, session)
     try:
-        found = load_pipeline(name)
+        found = load_pipeline(name, session)
     except WrongUse:
         return None
     return found if found.name == name else None
@@ -24,8 +25,8 @@ def reference_of(reference: str | None, name: str) -> str:
     return f"{module}:{attribute or module.rpartition('.')[2]}"
 
 
-def pipeline_of(letter: DeadLetter, reference: str | None) -> Pipeline:
-    pipeline = named_or_found(reference, letter.pipeline)
+def pipeline_of(session: Session, letter: DeadLetter, reference: str | None) -> Pipeline:
+    pipeline = named_or_found(session, reference, letter.pipeline)
     if pipeline is None:
         raise WrongUse(
             f"Dead letter {letter.id} is of pipeline {letter.pipeline or '(unknown)'}, and no "

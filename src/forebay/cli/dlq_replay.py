@@ -104,7 +104,7 @@ class Replay(Choice, DestructiveCommand):
     def _request(self, ledger: Ledger) -> ReplayRequest:
         wanted = self.wanted_or(ledger, self.id)
         if self.id is None and self.of is not None and wanted.pipeline is None:
-            pipeline = named_or_found(self.of, "")
+            pipeline = named_or_found(self.session(), self.of, "")
             wanted = replace(wanted, pipeline=pipeline.name if pipeline else None)
         return ReplayRequest(
             wanted=wanted,

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 from forebay.broker.port import Broker
+from forebay.cli.dlq_pipelines import named_or_found
 from forebay.cli.dlq_progress import LongWork
 from forebay.cli.dlq_way_back import Origins, WayBack, origins_of, way_back
 from forebay.cli.errors import WrongUse
@@ -27,7 +28,7 @@ class Replaying:
         self.session = session
         self.database = database
         self.ledger = Ledger(database)
-        self._reference = reference
+        self._find = partial(named_or_found, session, reference)
         self._closing = closing
 
     @cached_property
@@ -35,7 +36,7 @@ class Replaying:
         return self._closing.enter_context(self.session.broker())
 
     def way_back(self, origins: Origins) -> WayBack:
-        back = way_back(self.ledger, origins, self._reference, self._topics)
+        back = way_back(self.ledger, origins, self._find, self._topics)
         if back.nowhere and not back.targets:
             raise WrongUse(
                 f"Where these {back.nowhere:,} dead letters go back to cannot be told: no pipeline "

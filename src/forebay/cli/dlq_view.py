@@ -45,7 +45,7 @@ class ViewLetter(Command):
         return DONE
 
     def _print_page(self, database: Database, letter: DeadLetter) -> None:
-        pipeline = named_or_found(self.of, letter.pipeline)
+        pipeline = named_or_found(self.session(), self.of, letter.pipeline)
         cover = self._cover(database, letter, pipeline)
         story = Ledger(database).story(letter.id)
         page = LetterPage(letter, story, cover, self.of)
@@ -63,7 +63,7 @@ class ViewLetter(Command):
     def _print_test(self, database: Database, letter: DeadLetter) -> None:
         if self.as_json:
             raise WrongUse("A test is Python, not JSON; leave --json or --as-test out.")
-        stage = stage_of(letter, pipeline_of(letter, self.of))
+        stage = stage_of(letter, pipeline_of(self.session(), letter, self.of))
         self._tell(database, letter, "view as test")
         say("\n".join(test_of(letter, stage, reference_of(self.of, letter.pipeline))))
         remark(f"Save it as {test_name(letter)}.py. It holds the whole record, nothing is masked.")

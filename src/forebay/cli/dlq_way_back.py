@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forebay.cli.dlq_choice import PAGE
-from forebay.cli.dlq_pipelines import named_or_found
 from forebay.engine.ledger import Ledger
 from forebay.engine.letters import DeadLetter, LetterFilter
+from forebay.engine.pipeline import Pipeline
 from forebay.engine.replay_plans import PlanEntry
 from forebay.engine.routes import Route
 
@@ -17,6 +17,7 @@ _LOOK_AT = 20
 # How many, by dead-letter topic and topic of origin.
 Origins: TypeAlias = Mapping[tuple[str, str], int]
 AskTopics: TypeAlias = Callable[[], Collection[str]]
+FindPipeline: TypeAlias = Callable[[str], Pipeline | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,13 @@ class WayBack:
 
 
 def way_back(
-    ledger: Ledger, origins: Origins, reference: str | None, ask_topics: AskTopics
+    ledger: Ledger, origins: Origins, find: FindPipeline, ask_topics: AskTopics
 ) -> WayBack:
     """The broker is asked only where no pipeline could be."""
     routes: dict[str, Route] = {}
     for dlq_topic in dict.fromkeys(topic for topic, _ in origins):
         from_topics = {origin for topic, origin in origins if topic == dlq_topic}
-        route = _route(ledger, dlq_topic, from_topics, reference, ask_topics)
+        route = _route(ledger, dlq_topic, from_topics, find, ask_topics)
         if route is not None and route.re_entries:
             routes[dlq_topic] = route
     targets: Counter[str] = Counter()
@@ -65,13 +66,13 @@ def _route(
     ledger: Ledger,
     dlq_topic: str,
     from_topics: Collection[str],
-    reference: str | None,
+    find: FindPipeline,
     ask_topics: AskTopics,
 ) -> Route | None:
     letter = _one_of(ledger, dlq_topic)
     if letter is None:
         return None
-    pipeline = named_or_found(reference, letter.pipeline)
+    pipeline = find(letter.pipeline)
     if pipeline is None:
         return derived_route(letter, from_topics, ask_topics())
     found = [route for route in pipeline.routes if route.dead_letter_topic == dlq_topic]

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 
-from typer import Typer
+from typer import Argument, Option, Typer
 
 from forebay import bootstrap
 from forebay.broker.port import Finding
 from forebay.broker.settings import EmbeddedSettings
 from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
 from forebay.cli.errors import WrongUse
-from forebay.cli.output import print_object, say
+from forebay.cli.output import Table, print_object, print_table, say
 from forebay.cli.positions import now_ms
 from forebay.cli.session import Session
 from forebay.core.errors import ForebayError
@@ -25,7 +26,18 @@ PACKAGES = ("forebay", "apsw", "confluent-kafka")
 
 @dataclass(frozen=True)
 class Doctor(Command):
+    config: Annotated[
+        Path | None,
+        Argument(metavar="FILE", help="Settings, as --config names them for other commands."),
+    ] = None
+    shows_config: Annotated[
+        bool,
+        Option("--config", help="Show what is not as it is by default, and who said so."),
+    ] = False
+
     def run(self) -> int:
+        if self.shows_config:
+            return self._show_config()
         findings = [*_machine(), *self._broker()]
         is_well = all(finding.ok for finding in findings)
         if self.as_json:
@@ -35,12 +47,23 @@ class Doctor(Command):
                 say(as_line(finding))
         return DONE if is_well else FOUND_A_PROBLEM
 
+    def _show_config(self) -> int:
+        session = self.session()
+        session.tell_unused()
+        rows = [(item.key, item.value, item.origin) for item in session.settings.chosen]
+        facts = {"unused": list(session.settings.unused)}
+        table = Table(("Key", "Value", "From"), rows, facts=facts)
+        print_table(table, as_json=self.as_json, empty="Everything is as it is by default.")
+        return DONE
+
     def _broker(self) -> Iterator[Finding]:
         try:
             session = self.session()
         except WrongUse as problem:
             yield Finding("settings", ok=False, detail=str(problem), do="Write what it says there.")
             return
+        if session.settings.unused:
+            yield Finding("settings", ok=True, detail=_unused(session.settings.unused))
         settings = session.settings.broker
         if isinstance(settings, EmbeddedSettings) and not settings.folder.exists():
             yield Finding("broker", ok=True, detail=_nothing_yet(settings.folder))
@@ -73,6 +96,10 @@ def _version(package: str) -> str:
     return f"{package} {metadata.version(package)}"
 
 
+def _unused(names: tuple[str, ...]) -> str:
+    return f"known, but not used by this version: {', '.join(names)}"
+
+
 def _nothing_yet(folder: Path) -> str:
     return f"there is no embedded broker in {folder} yet; the first use creates it"
 
@@ -86,5 +113,8 @@ def as_line(finding: Finding) -> str:
 def add_doctor_command(app: Typer) -> None:
     app.command(
         "doctor",
-        help="Check the machine and the broker.\n\nforebay doctor --broker kafka://host:9092",
+        help="Check the machine, the settings and the broker.\n\n"
+        "forebay doctor --broker kafka://host:9092\n\n"
+        "With --config only the settings: every one that is not the default, and where it came "
+        "from.",
     )(Doctor)

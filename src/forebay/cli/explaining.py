@@ -7,7 +7,7 @@ from forebay.cli.output import Table, print_object, print_table, say
 from forebay.core.durations import written
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.routes import LEDGER, SCHEDULER
-from forebay.engine.stages import RecordStage, RowFile, SinkStage, SqlTable, Stage
+from forebay.engine.stages import DeltaTable, RecordStage, RowFile, SinkStage, SqlTable, Stage
 from forebay.engine.topics import plan_topics
 
 
@@ -99,7 +99,7 @@ def _as_object(pipeline: Pipeline) -> dict[str, object]:
 
 def _target(stage: SinkStage) -> str:
     match stage.target:
-        case SqlTable(name=name):
+        case SqlTable(name=name) | DeltaTable(name=name):
             return f"table {name}"
         case RowFile(path=path):
             return f"file {path}"

@@ -1,16 +1,21 @@
-"""Finds the pipeline that `module:pipeline` names."""
+"""Finds the pipeline that is named: one that Forebay brings, or `module:pipeline`."""
 
 import importlib
 import sys
 from pathlib import Path
 
+from forebay import bootstrap
 from forebay.cli.errors import WrongUse
+from forebay.cli.session import Session
 from forebay.core.errors import ForebayError
 from forebay.engine.pipeline import Pipeline
 
 
-def load_pipeline(reference: str) -> Pipeline:
-    """From the current folder first, as `python -m` does."""
+def load_pipeline(reference: str, session: Session) -> Pipeline:
+    """A module is looked for in the current folder first, as `python -m` does."""
+    brought = bootstrap.domain_pipeline(reference, session.settings, session.emit)
+    if brought is not None:
+        return brought
     module_name, _, attribute = reference.partition(":")
     if not module_name or module_name.endswith(".py") or "/" in module_name:
         raise WrongUse(f"{reference!r} names no pipeline; write module:pipeline, as orders:orders.")

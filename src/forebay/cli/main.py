@@ -17,9 +17,11 @@ from forebay.cli.dlq import add_dlq_commands
 from forebay.cli.doctor import add_doctor_command
 from forebay.cli.errors import WrongUse
 from forebay.cli.groups import add_group_commands
+from forebay.cli.mod import add_mod_commands
 from forebay.cli.output import remark, say
 from forebay.cli.run import add_run_command
 from forebay.cli.sinks import add_sink_commands
+from forebay.cli.tables import add_table_commands
 from forebay.cli.topics import add_topic_commands
 from forebay.cli.topics_produce import add_produce_command
 from forebay.cli.topics_read import add_read_command
@@ -50,6 +52,8 @@ def _app() -> Typer:
     add_group_commands(_group(app, "groups", "See who reads what, and set where they resume."))
     add_dlq_commands(_group(app, "dlq", "See what was given up and why, send it back, decide."))
     add_sink_commands(_group(app, "sinks", "See how far sinks have stored."))
+    add_table_commands(_group(app, "tables", "See what Delta tables hold, and check them."))
+    add_mod_commands(_group(app, "mod", "Run ready-made jobs such as kafka_consumer; their tools."))
     add_doctor_command(app)
     add_demo_command(app)
     add_run_command(app)

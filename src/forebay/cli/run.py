@@ -14,7 +14,7 @@ from typer import Argument, Option, Typer
 from forebay.bootstrap import trial_kafka
 from forebay.broker.port import Broker
 from forebay.cli.child import written_suspicion
-from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
+from forebay.cli.command import DONE, FOUND_A_PROBLEM, WorkingCommand
 from forebay.cli.dev_mode import run_in_dev_mode
 from forebay.cli.errors import WrongUse
 from forebay.cli.explaining import explain
@@ -60,7 +60,7 @@ DrainOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Run(Command):
+class Run(WorkingCommand):
     reference: Reference
     until: UntilOption = None
     count: Annotated[
@@ -92,7 +92,7 @@ class Run(Command):
     ] = 0
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
+        pipeline = load_pipeline(self.reference, self.session())
         if self.explain:
             return explain(pipeline, as_json=self.as_json)
         until = parse_until(self.until or ())
@@ -123,16 +123,19 @@ def _supervised(
             plans,
             lambda plan, suspicion, status: _spawn(command, plan, suspicion, status),
             drain_seconds=duration_ms(command.drain) / 1000,
-            look=lambda: _behind(pipeline, broker),
+            look=lambda: behind(pipeline, broker),
             emit=session.emit,
         )
+        session.tell_unused()
         signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
         signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
         remark(f"forebay run · {pipeline.name}{_shown(plans)} · {broker.describe().sentence}")
         started_at = time.monotonic()
         line = StatusLine(sys.stderr)
         with HealthServer(
-            lambda: vitals(supervisor.healths(), supervisor.absent), command.health_port
+            lambda: vitals(supervisor.healths(), supervisor.absent),
+            command.health_port or session.settings.health.port,
+            session.settings.health.host,
         ) as server:
             remark(f"health {server.url}/health")
             try:
@@ -161,27 +164,34 @@ def _lasting_broker(command: Run) -> Iterator[Run]:
 def _spawn(
     command: Run, plan: ChildPlan, suspicion: Suspicion, status: int
 ) -> subprocess.Popen[bytes]:
-    """The same options, a leash, and a pipe to tell by."""
+    """With a leash, and a pipe to tell by."""
+    return subprocess.Popen(
+        child_command(command, plan, suspicion, status),
+        stdin=subprocess.PIPE,
+        pass_fds=(status,),
+        process_group=0,  # a terminal's Ctrl-C is for the supervisor, which tells its children
+    )
+
+
+def child_command(command: Run, plan: ChildPlan, suspicion: Suspicion, status: int) -> list[str]:
+    """The same options for a child."""
     options = {
         "--broker": command.broker,
         "--dir": str(command.folder) if command.folder else None,
         "--log-level": command.log_level,
         "--log-format": command.log_format,
+        "--config": str(command.config) if command.config else None,
         "--part": plan.part,
         "--status-descriptor": str(status),
         "--single-file": written_suspicion(suspicion),
         "--drain-seconds": str(duration_ms(command.drain) / 1000),
     }
     words = [word for name, value in options.items() if value for word in (name, value)]
+    words += ["--dev"] * command.development + ["--no-delta"] * command.no_tables
     for text in command.until or ():
         if not (text == "idle" or text.startswith("for=")):  # those the parent sees
             words += ["--until", text]
-    return subprocess.Popen(
-        [sys.executable, "-m", "forebay", "child", command.reference, *words],
-        stdin=subprocess.PIPE,
-        pass_fds=(status,),
-        process_group=0,  # a terminal's Ctrl-C is for the supervisor, which tells its children
-    )
+    return [sys.executable, "-m", "forebay", "child", command.reference, *words]
 
 
 class _Ending:
@@ -227,9 +237,9 @@ def _move(pipeline: Pipeline, broker: Broker, place: Where) -> None:
             remark(f"{group} resumes at {told}")
 
 
-def _behind(pipeline: Pipeline, broker: Broker) -> dict[Place, Offset]:
+def behind(pipeline: Pipeline, broker: Broker) -> dict[Place, Offset]:
     """Partitions of record stages with records left. A broker that is away tells of none."""
-    behind: dict[Place, Offset] = {}
+    left: dict[Place, Offset] = {}
     for stage in pipeline.record_stages:
         group = pipeline.route(stage).group
         try:
@@ -238,8 +248,8 @@ def _behind(pipeline: Pipeline, broker: Broker) -> dict[Place, Offset]:
             continue
         for position in positions:
             if position.lag and position.committed:
-                behind[Place(group, *position.partition)] = position.committed.offset
-    return behind
+                left[Place(group, *position.partition)] = position.committed.offset
+    return left
 
 
 def _watch(supervisor: Supervisor, ending: _Ending, line: StatusLine) -> None:

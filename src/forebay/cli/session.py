@@ -9,6 +9,7 @@ from forebay import bootstrap
 from forebay.broker.port import Broker
 from forebay.broker.settings import EmbeddedSettings
 from forebay.cli.errors import WrongUse
+from forebay.cli.output import remark
 from forebay.core.errors import Unusable
 from forebay.observability.catalogue import Emit, EventName, is_logged
 from forebay.observability.settings import LogSettings
@@ -26,6 +27,11 @@ class Session:
     def owns_broker(self) -> bool:
         """An embedded broker is ours: what a pipeline reads may be created on it."""
         return isinstance(self.settings.broker, EmbeddedSettings)
+
+    def tell_unused(self) -> None:
+        """Once, by who starts the work: its children know it too."""
+        if unused := self.settings.unused:
+            remark(f"known, but not used by this version: {', '.join(unused)}")
 
     @contextmanager
     def broker(self) -> Iterator[Broker]:

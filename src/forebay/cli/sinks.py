@@ -41,7 +41,7 @@ class ListSinks(Command):
     reference: Reference
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
+        pipeline = load_pipeline(self.reference, self.session())
         session = self.session()
         rows: list[tuple[object, ...]] = []
         with (
@@ -75,7 +75,7 @@ class SkipGone(DestructiveCommand):
     stage: StageName
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
+        pipeline = load_pipeline(self.reference, self.session())
         stage = _sink_stage(pipeline, self.stage)
         session = self.session()
         with ExitStack() as opened:

@@ -28,9 +28,11 @@ from forebay.engine.event_loop import EventLoop
 from forebay.engine.functions import inspect_function
 from forebay.engine.handling import Handler
 from forebay.engine.lifespan import Lifespan
+from forebay.engine.outside import open_http
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.stages import RecordStage, SinkStage, Stage
 from forebay.engine.work import HeldPartition, Result, Stop, Work
+from forebay.observability.catalogue import silent
 from forebay.observability.clock import SystemClock
 
 DETAIL_LENGTH_MAX = 100
@@ -46,7 +48,7 @@ class Try(Command):
     ] = 20
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
+        pipeline = load_pipeline(self.reference, self.session())
         stages = _chosen(pipeline, self.stage)
         with self.session().broker() as broker, ExitStack() as closing:
             trial = Trial(pipeline, closing)
@@ -74,6 +76,8 @@ class Trial:
         self._shared: Mapping[str, Any] = things.open() if pipeline.record_stages else {}
         closing.callback(things.close)
         self._clock = SystemClock()
+        outside = open_http(pipeline, self._clock, silent, self._event_loop)
+        self._http = closing.enter_context(outside)
 
     def row(self, stage: Stage, record: Record) -> tuple[object, ...]:
         begun = time.perf_counter()
@@ -94,6 +98,7 @@ class Trial:
             self._pipeline.route(stage).group,
             self._clock,
             shared=self._shared,
+            http=self._http,
         )
         handler = Handler(function, surroundings, stage.retry, stage.stops_on)
         work = Work(record, HeldPartition(record.at, record.offset, 0.0), 0)

@@ -3,13 +3,14 @@
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from typer import Argument, Option, Typer
 
 from forebay import bootstrap
-from forebay.cli.command import DONE, FOUND_A_PROBLEM, Command
+from forebay.cli.command import DONE, FOUND_A_PROBLEM, WorkingCommand
+from forebay.cli.errors import WrongUse
 from forebay.cli.loading import load_pipeline
 from forebay.cli.output import remark
 from forebay.cli.run import (
@@ -31,15 +32,20 @@ from forebay.engine.pipeline import Pipeline
 from forebay.engine.run import PipelineRun, check_copies, check_part
 from forebay.engine.supervision import ChildPlan
 from forebay.observability.health_server import HealthServer, Vitals
+from forebay.settings import HealthSettings
 
 
 @dataclass(frozen=True)
-class Worker(Command):
+class Worker(WorkingCommand):
     reference: Reference
     stage: Annotated[
-        str,
-        Argument(metavar="STAGE", help="A stage's name, retry-scheduler or dlq-handler."),
-    ]
+        str | None,
+        Argument(
+            metavar="[STAGE]",
+            help="A stage's name, retry-scheduler or dlq-handler. Of a pipeline that Forebay "
+            "brings, the worker's name says both: xact-download.",
+        ),
+    ] = None
     until: UntilOption = None
     drain: DrainOption = "30s"
     count: Annotated[
@@ -49,14 +55,17 @@ class Worker(Command):
         int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
     ] = 0
     health_host: Annotated[
-        str, Option("--health-host", metavar="HOST", help="0.0.0.0 lets other machines ask.")
-    ] = "127.0.0.1"
+        str | None,
+        Option("--health-host", metavar="HOST", help="0.0.0.0 lets other machines ask."),
+    ] = None
 
     def run(self) -> int:
-        pipeline = load_pipeline(self.reference)
-        if self.count > 1:
-            return self._supervise(pipeline)
+        if self.stage is None:
+            return self._named_by_worker().run()
         session = self.session()
+        pipeline = load_pipeline(self.reference, session)
+        if self.count > 1:
+            return self._supervise(pipeline, self.stage)
         until = parse_until(self.until or ())
         options = LoopOptions(drain_seconds=duration_ms(self.drain) / 1000)
         with (
@@ -67,12 +76,24 @@ class Worker(Command):
             run = PipelineRun(pipeline, site, part=self.stage, until=until, options=options)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: _ask_to_stop(run))
+            session.tell_unused()
             remark(f"forebay worker · {pipeline.name}-{self.stage} · {broker.describe().sentence}")
-            return self._watched(run)
+            return self._watched(run, self.stage, session.settings.health)
 
-    def _supervise(self, pipeline: Pipeline) -> int:
-        check_part(pipeline, self.stage)
-        check_copies(pipeline, self.stage, self.count)
+    def _named_by_worker(self) -> "Worker":
+        """`xact-download` is stage download of xact."""
+        for domain in bootstrap.DOMAINS:
+            stage = self.reference.removeprefix(f"{domain}-")
+            if stage != self.reference:
+                return replace(self, reference=domain, stage=stage)
+        raise WrongUse(
+            f"{self.reference} names no worker: write MODULE:PIPELINE STAGE, or the worker of a "
+            f"pipeline that Forebay brings ({', '.join(bootstrap.DOMAINS)}), as xact-download."
+        )
+
+    def _supervise(self, pipeline: Pipeline, stage: str) -> int:
+        check_part(pipeline, stage)
+        check_copies(pipeline, stage, self.count)
         until = parse_until(self.until or ())
         check_until(until, self.count)
         asked = Run(
@@ -81,21 +102,26 @@ class Worker(Command):
             as_json=self.as_json,
             log_level=self.log_level,
             log_format=self.log_format,
+            config=self.config,
+            development=self.development,
+            no_tables=self.no_tables,
             reference=self.reference,
             until=self.until,
             drain=self.drain,
             health_port=self.health_port,
         )
-        plans = [ChildPlan(self.stage, copy) for copy in range(self.count)]
+        plans = [ChildPlan(stage, copy) for copy in range(self.count)]
         return supervise(asked, pipeline, until, plans)
 
-    def _watched(self, run: PipelineRun) -> int:
+    def _watched(self, run: PipelineRun, stage: str, health: HealthSettings) -> int:
         line = StatusLine(sys.stderr)
 
         def look() -> Vitals:
-            return vitals(run.health(), [] if run.is_whole else [self.stage])
+            return vitals(run.health(), [] if run.is_whole else [stage])
 
-        with HealthServer(look, self.health_port, self.health_host) as server:
+        with HealthServer(
+            look, self.health_port or health.port, self.health_host or health.host
+        ) as server:
             remark(f"health {server.url}/health")
             run.start()
             while not run.wait():

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import orjson
 
-from forebay.core.failures import Failure
+from forebay.core.failures import HEADER_STACK_LENGTH_MAX, Failure
 from forebay.core.records import Header, Headers, Offset, Record, TopicPartition
 
 PREFIX = "forebay-"
@@ -174,7 +174,7 @@ def _written_failure(failure: Failure) -> list[Header]:
         "category": failure.category,
         "reason": failure.reason,
         "error": failure.error,
-        "stack": failure.stack,
+        "stack": failure.stack[-HEADER_STACK_LENGTH_MAX:],
     }
     return [(PREFIX + name, _bytes(text)) for name, text in texts.items() if text]
 

@@ -1,13 +1,15 @@
 """A failure, told so that a person can group, understand and act on it."""
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 
 from forebay.core.errors import AccessDenied, ForebayError, Rejected, Unavailable
 
 REASON_LENGTH_MAX = 1_024
-STACK_LENGTH_MAX = 4_096
+STACK_LENGTH_MAX = 65_536
+HEADER_STACK_LENGTH_MAX = 4_096  # all headers of ours together stay below 16 KiB
 
 TRANSIENT = "transient"
 AUTH = "auth"
@@ -31,12 +33,16 @@ def writable(text: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`error` is the exception's name, "" where the handler said so itself."""
+    """`error` is the exception's name, "" where the handler said so itself.
+
+    `retry_after_seconds`: how long to wait, where the world outside said it. It does not travel.
+    """
 
     category: str
     reason: str
     error: str = ""
     stack: str = ""
+    retry_after_seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("category", "reason", "error", "stack"):
@@ -63,6 +69,14 @@ def category_of(error: BaseException) -> str:
     if isinstance(error, Rejected):
         return PERMANENT
     return UNKNOWN
+
+
+def retry_after_of(error: BaseException) -> float | None:
+    """What an exception says of it in `retry_after_seconds`."""
+    told = getattr(error, "retry_after_seconds", None)
+    if isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told < math.inf:
+        return float(told)
+    return None
 
 
 def is_tried_again(category: str) -> bool:

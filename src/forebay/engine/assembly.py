@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.broker.port import Broker, Producer
 from forebay.broker.settings import ConsumerSettings, ProducerSettings
@@ -43,6 +43,9 @@ from forebay.engine.stages import RecordStage, SinkStage, StartAt
 from forebay.engine.threads import LoopThread
 from forebay.observability.catalogue import Emit
 
+if TYPE_CHECKING:
+    from forebay.outbound.http import HttpClient
+
 LEDGER_BATCH = BatchRule(records=500, seconds=0.5)
 NO_RETRIES = RetryPolicy(())
 
@@ -80,8 +83,11 @@ class Assembly:
         options: LoopOptions,
         event_loop: EventLoop,
         show: Shown | None = None,
+        *,
+        http: "HttpClient | None" = None,
     ) -> None:
         self._show = show
+        self._http = http
         self._pipeline = pipeline
         self._site = site
         self._options = options
@@ -100,6 +106,7 @@ class Assembly:
                 self._site.clock,
                 self._site.emit,
                 shared,
+                self._http,
             )
             handler = Handler(
                 inspect_function(stage.run), surroundings, stage.retry, stage.stops_on
@@ -218,6 +225,7 @@ class Assembly:
             stage.when_dead_lettered,
             letter_file,
             self._site.open_spill(self._pipeline),
+            stage.letter_batch,
         )
 
 

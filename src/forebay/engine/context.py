@@ -1,14 +1,19 @@
 """What a handler may know besides the payload."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.core.clock import Clock
 from forebay.core.envelope import Envelope, entry_id, first_origin, user_headers
+from forebay.core.errors import InvalidRequest
 from forebay.core.records import Header, Record
 from forebay.observability.catalogue import Emit, silent
 from forebay.observability.clock import SystemClock
+
+if TYPE_CHECKING:  # the client is loaded where a pipeline lists hosts
+    from forebay.outbound.http import HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class Surroundings:
     clock: Clock = field(default_factory=SystemClock)
     emit: Emit = silent
     shared: Mapping[str, Any] = field(default_factory=dict)
+    http: "HttpClient | None" = None
 
 
 class Context:
@@ -64,6 +70,22 @@ class Context:
         """What the pipeline's `share` functions opened, by their names."""
         return self._surroundings.shared
 
+    @property
+    def http(self) -> "HttpClient":
+        """Requests to the hosts that the pipeline lists; what they raise is tried again or not."""
+        stage, client = self._surroundings.stage, self._surroundings.http
+        if client is None:
+            raise InvalidRequest(
+                f"{stage} uses context.http, but pipeline {self._surroundings.pipeline} lists no "
+                f"hosts; declare it with hosts=[...], the hosts that its functions may reach."
+            )
+        if not _is_on_event_loop():
+            raise InvalidRequest(
+                f"{stage} uses context.http in a plain function; it works in functions that are "
+                f"declared with async def."
+            )
+        return client
+
     def log(self, message: str, **fields: object) -> None:
         """One line in Forebay's log, with the record's place in it."""
         self._surroundings.emit(
@@ -77,3 +99,11 @@ class Context:
             offset=self.record.offset,
             attempt=self.attempt,
         )
+
+
+def _is_on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -14,6 +14,7 @@ class DeadLetter:
 
     record: Record
     envelope: Envelope
+    processing_ms: float | None = None
 
 
 class LetterFile(Protocol):

@@ -24,6 +24,11 @@ class Dispatch:
         return len(self.out)
 
     @property
+    def has_waiting(self) -> bool:
+        """Something has not been handed out yet."""
+        return any(held.ready for held in self._turns)
+
+    @property
     def begun(self) -> int:
         """Of those handed out: what a worker has taken up."""
         return sum(lane.running is not None for lane in self.out)

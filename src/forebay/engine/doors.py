@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal, NamedTuple, TypeAlias
 
 from forebay.broker.port import Admin, Consumer, Producer
@@ -11,6 +12,7 @@ from forebay.engine.single_file import SingleFile
 from forebay.observability.catalogue import Emit, silent
 
 DRAIN_SECONDS = 30.0
+IDLE_SECONDS = 0.2
 
 Until: TypeAlias = Literal["finished", "reports", "records"]
 
@@ -51,14 +53,23 @@ class Doors:
 class LoopOptions:
     """`stops` are exclusive. `by_hand` reads from there, joins no group and commits nothing.
 
+    `stops_at`: whether any of `stops` ends the loop, or all of those that it reads.
     `supervised`: somebody starts the process again, so a handler that never returns ends it.
+    `revoke_seconds`: what a rebalance waits at most, where that is less than `drain_seconds`.
+    `drains_queue`: a stop also waits for what was delivered and has not started.
+    `commits_at_end`: a stop commits once more.
     """
 
     by_hand: Mapping[TopicPartition, Offset] | None = None
     stops: Mapping[TopicPartition, Offset] = field(default_factory=dict)
+    stops_at: Literal["any", "all"] = "all"
     records_max: int | None = None
     supervised: bool = False
     drain_seconds: float = DRAIN_SECONDS
+    revoke_seconds: float = inf
+    drains_queue: bool = False
+    commits_at_end: bool = True
+    idle_seconds: float = IDLE_SECONDS
     commits_when_idle_after_seconds: float = 1.0
     single_file: SingleFile | None = None
 

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from forebay.core.durations import seconds
 from forebay.core.envelope import user_headers
 from forebay.core.errors import InvalidRequest
-from forebay.core.failures import NONSENSE, TRANSIENT, Failure, category_of, reason_of
+from forebay.core.failures import (
+    CIRCUIT_OPEN,
+    NONSENSE,
+    TRANSIENT,
+    UNKNOWN,
+    Failure,
+    category_of,
+    reason_of,
+    retry_after_of,
+)
 from forebay.core.outcomes import DONE, EMITTING, OUTCOMES, Outcome, Retry
 from forebay.core.records import Header, Record
 from forebay.core.retries import IN_PLACE_SECONDS, RetryPolicy
@@ -48,20 +57,24 @@ class Handler:
         work.started_at = self._monotonic()
         self._attempt(work)
         for pause in self._pauses:
-            if not _is_a_blip(work.result) or work.is_fenced:
+            blip = work.result
+            if not _is_a_blip(blip) or work.is_fenced:
                 break
             time.sleep(pause)
             self._attempt(work)
+            work.result = _what_counts(blip, work.result)
         work.finished_at = self._monotonic()
 
     async def run_async(self, work: Work) -> None:
         work.started_at = self._monotonic()
         await self._attempt_async(work)
         for pause in self._pauses:
-            if not _is_a_blip(work.result) or work.is_fenced:
+            blip = work.result
+            if not _is_a_blip(blip) or work.is_fenced:
                 break
             await asyncio.sleep(pause)
             await self._attempt_async(work)
+            work.result = _what_counts(blip, work.result)
         work.finished_at = self._monotonic()
 
     def _attempt(self, work: Work) -> None:
@@ -108,9 +121,23 @@ class Handler:
     def _failed(self, error: BaseException) -> Result:
         if isinstance(error, self._stops_on):
             return Stop(error)
-        frames = error.__traceback__ and error.__traceback__.tb_next
-        stack = "".join(traceback.format_exception(type(error), error, frames))
-        return Failure(category_of(error), reason_of(error), type(error).__name__, stack)
+        try:
+            return _told(error)
+        except Exception as fault:  # noqa: BLE001  a user's class; else it would end its worker
+            name = type(error).__name__
+            return Failure(UNKNOWN, f"{name}, which raises {type(fault).__name__} itself", name)
+
+
+def _told(error: BaseException) -> Failure:
+    frames = error.__traceback__ and error.__traceback__.tb_next
+    stack = "".join(traceback.format_exception(type(error), error, frames))
+    return Failure(
+        category_of(error),
+        reason_of(error),
+        type(error).__name__,
+        stack,
+        retry_after_of(error),
+    )
 
 
 def output_records(source: Record, emit: Mapping[str, object]) -> list[Record]:
@@ -161,10 +188,16 @@ def _is_a_blip(result: Result | None) -> bool:
     match result:
         case Retry(after=None, category="transient", counts=True):
             return True
-        case Failure(category=category):
+        case Failure(category=category, retry_after_seconds=None):
             return category == TRANSIENT
         case _:
             return False
+
+
+def _what_counts(blip: Result | None, then: Result | None) -> Result | None:
+    """A circuit that this very record has opened does not undo that it was tried and failed."""
+    is_held_back = isinstance(then, Failure) and then.category == CIRCUIT_OPEN
+    return blip if is_held_back else then
 
 
 def _nonsense(name: str, said: object) -> Failure:

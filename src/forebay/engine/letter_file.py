@@ -6,30 +6,31 @@ the one that its path names.
 """
 
 import csv
-import errno
 import fcntl
-import gzip
-import io
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from forebay.core.errors import AccessDenied, ForebayError, Full, Unavailable, Unusable
+from forebay.engine.csv_files import (
+    LINE_END,
+    NO_ROOM,
+    as_text,
+    is_in_place,
+    mend_end,
+    sync_folder,
+    try_lock,
+)
+from forebay.engine.csv_values import ENCODING, as_lines
 from forebay.engine.dead_letters import DeadLetter
-from forebay.engine.letter_rows import COLUMNS, ENCODING, FiledLetter, as_lines, letter_of, row_of
+from forebay.engine.letter_rows import COLUMNS, FiledLetter, letter_in, row_of
 
 LOCK_SECONDS = 0.5
 
-_LOOK_AGAIN_SECONDS = 0.005
-_CHUNK_BYTES = 1 << 20
 _HEAD = as_lines([COLUMNS])
-_LINE_END = b"\r\n"
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class CsvLetters:
@@ -64,7 +65,7 @@ class CsvLetters:
         while True:
             descriptor = self._open()
             self._lock(descriptor)
-            if self._is_in_place(descriptor):
+            if is_in_place(descriptor, self._path):
                 break
             self.close()
         try:
@@ -88,24 +89,13 @@ class CsvLetters:
 
     def _lock(self, descriptor: int) -> None:
         """Not for longer than a moment: who waits here polls no broker."""
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    raise Unavailable(
-                        f"{self._path} is locked by another process. Its dead letters are held, "
-                        f"nothing is lost; it is tried again. See what holds it: fuser "
-                        f"{self._path.name}."
-                    ) from error
-            time.sleep(_LOOK_AGAIN_SECONDS)
-
-    def _is_in_place(self, descriptor: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
+            try_lock(descriptor, LOCK_SECONDS)
+        except BlockingIOError as error:
+            raise Unavailable(
+                f"{self._path} is locked by another process. Its dead letters are held, nothing "
+                f"is lost; it is tried again. See what holds it: fuser {self._path.name}."
+            ) from error
 
     def _sound_end(self, descriptor: int) -> int:
         """Where the next row goes: what a killed writer left half done is taken off before."""
@@ -113,15 +103,10 @@ class CsvLetters:
         if size == 0 or (size, changed_at) == self._left_behind:
             return size
         self._check_columns(descriptor)
-        end = _end_of_last_row(descriptor, size)
-        if end < size and _is_whole_row(os.pread(descriptor, size - end, end)):
-            return size + os.pwrite(descriptor, _LINE_END, size)
-        if end < size:
-            os.ftruncate(descriptor, end)
-        return end
+        return mend_end(descriptor, size, lambda row: letter_in(COLUMNS, row) is not None)
 
     def _check_columns(self, descriptor: int) -> None:
-        head = _HEAD.removesuffix(_LINE_END)
+        head = _HEAD.removesuffix(LINE_END)
         first = os.pread(descriptor, len(head), 0)
         if not head.startswith(first):
             raise Unusable(
@@ -138,7 +123,7 @@ class CsvLetters:
                 written += os.pwrite(descriptor, content[written:], end + written)
             os.fsync(descriptor)
             if end == 0:
-                _sync_folder(self._path.parent)
+                sync_folder(self._path.parent)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(descriptor, end)
@@ -157,7 +142,7 @@ def read_letters(path: Path) -> LettersRead:
     csv.field_size_limit(sys.maxsize)
     letters: list[FiledLetter] = []
     unreadable = 0
-    with _opened(path) as file:
+    with path.open("rb") as raw, as_text(raw) as file:
         rows = csv.reader(file)
         columns = next(rows, list(COLUMNS))
         if tuple(columns) not in {COLUMNS, COLUMNS[:-1]}:
@@ -167,7 +152,7 @@ def read_letters(path: Path) -> LettersRead:
             )
         try:
             for row in rows:
-                if (letter := _letter_in(columns, row)) is not None:
+                if (letter := letter_in(columns, row)) is not None:
                     letters.append(letter)
                 elif row:
                     unreadable += 1
@@ -176,63 +161,13 @@ def read_letters(path: Path) -> LettersRead:
     return LettersRead(letters, unreadable)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
-    with path.open("rb") as raw:
-        is_compressed = raw.peek(2).startswith(_GZIP_MAGIC)
-        plain = gzip.GzipFile(fileobj=raw) if is_compressed else raw
-        with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape", newline="") as text:
-            yield text
-
-
-def _letter_in(columns: Sequence[str], row: Sequence[str]) -> FiledLetter | None:
-    try:
-        return letter_of(dict(zip(columns, row, strict=True)))
-    except (ValueError, TypeError):
-        return None
-
-
-def _is_whole_row(line: bytes) -> bool:
-    """Its last column proves it: cut anywhere, that one is gone or makes no sense."""
-    if line.count(b'"') % 2:
-        return False
-    text = line.decode("utf-8", "surrogateescape")
-    return any(_letter_in(COLUMNS, row) for row in csv.reader(io.StringIO(text, newline="")))
-
-
 def _size_and_time(descriptor: int) -> tuple[int, int]:
     facts = os.fstat(descriptor)
     return facts.st_size, facts.st_mtime_ns
 
 
-def _end_of_last_row(descriptor: int, size: int) -> int:
-    """After the last line feed that no quote encloses."""
-    end = at = quotes = 0
-    while at < size:
-        chunk = os.pread(descriptor, min(_CHUNK_BYTES, size - at), at)
-        if not chunk:
-            break
-        parts = chunk.split(b'"')
-        for index in range(len(parts) - 1, -1, -1):
-            is_outside = (quotes + index) % 2 == 0
-            if is_outside and (feed := parts[index].rfind(b"\n")) >= 0:
-                end = at + len(b'"'.join(parts[:index])) + (index > 0) + feed + 1
-                break
-        quotes += len(parts) - 1
-        at += len(chunk)
-    return end
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _trouble(path: Path, error: OSError) -> ForebayError:
-    if error.errno in _NO_ROOM:
+    if error.errno in NO_ROOM:
         return Full(
             f"There is no room for dead letters in {path} ({error.strerror}). They are held, "
             f"nothing is lost; it is tried again. Free space."

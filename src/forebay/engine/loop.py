@@ -127,10 +127,14 @@ class StageLoop:
                 self._brought = self._intake.poll(wait.seconds, room, self._now)
 
     def stop(self, deadline: float) -> None:
-        """Take nothing new, finish what runs, commit. What has not started stays unresolved."""
+        """Take nothing new, finish what runs, commit. What has not started stays unresolved.
+
+        Where the queue is drained it is started, as far as the deadline allows.
+        """
         if self._stop_deadline is None:
-            for held in self.held:
-                self._dispatch.drop(held)
+            self._settler.hurries = True
+            if not self._options.drains_queue:
+                self._drop_queue()
         self._stop_deadline = min(deadline, self._stop_deadline or deadline)
 
     @property
@@ -193,8 +197,10 @@ class StageLoop:
         leaving = [self.held[at] for at in partitions if at in self.held]
         for held in leaving:
             self._dispatch.drop(held)
+        self._settler.hurries = True
         self._drain(leaving)
-        if self._options.joins_group:
+        self._settler.hurries = self.is_stopping
+        if self._options.joins_group and (self._options.commits_at_end or not self.is_stopping):
             self._commits.commit_now(leaving)
         self._intake.drop(partitions)
 
@@ -203,7 +209,8 @@ class StageLoop:
 
     def _drain(self, leaving: Collection[HeldPartition]) -> None:
         """Pump the same step for what runs; the other partitions go on meanwhile."""
-        deadline = self._clock.monotonic() + self._options.drain_seconds
+        options = self._options
+        deadline = self._clock.monotonic() + min(options.drain_seconds, options.revoke_seconds)
         if self._stop_deadline is not None:
             deadline = min(deadline, self._stop_deadline)
         while any(held.handed_out or held.settling for held in leaving):
@@ -214,6 +221,10 @@ class StageLoop:
             self._settle()
             self._push()
             self._dispatch.hand_out(len(self.held))
+
+    def _drop_queue(self) -> None:
+        for held in self.held:
+            self._dispatch.drop(held)
 
     def _poll(self, now: float) -> list[Record]:
         if self._brought:
@@ -297,6 +308,7 @@ class StageLoop:
             "stage.stopped_by_handler", error_type=type(error).__name__, error_message=str(error)
         )
         self.stop(self._now + self._options.drain_seconds)
+        self._drop_queue()
 
     def _push(self) -> None:
         settler = self._settler
@@ -352,8 +364,10 @@ class StageLoop:
             if self._stops.are_reached:
                 self.stop(now + self._options.drain_seconds)
             return
-        if not self.left_behind or now >= self._stop_deadline:
-            if self._options.joins_group:
+        is_done = not self.left_behind and not self._dispatch.has_waiting
+        if is_done or now >= self._stop_deadline:
+            self._drop_queue()
+            if self._options.joins_group and self._options.commits_at_end:
                 self._commits.commit_now(self.held)
             self.is_over = True
 
@@ -369,7 +383,7 @@ class StageLoop:
             return Wait("reports", REPORT_SECONDS)
         if self.is_stopping or self._intake.is_waiting(now) or self._pauses.room() <= 0:
             return Wait("finished", IDLE_SECONDS)
-        return Wait("records", IDLE_SECONDS)
+        return Wait("records", self._options.idle_seconds)
 
 
 def _place(work: Work) -> dict[str, object]:

@@ -58,4 +58,6 @@ class Overdue:
             return
         stand_in = Work(work.record, work.held, work.size)
         stand_in.envelope = work.envelope
-        self._settle(stand_in, Failure(TIMEOUT, f"The handler did not return within {limit:g} s."))
+        stand_in.started_at, stand_in.finished_at = work.started_at, work.started_at + limit
+        reason = f"The handler did not return within {limit:g} s."
+        self._settle(stand_in, Failure(TIMEOUT, reason, TimeoutError.__name__))

@@ -83,7 +83,7 @@ def columns_of(annotation: object) -> Mapping[str, type] | None:
         fields = _hints(wanted)
     else:
         return None
-    return {name: _column_type(kind) for name, kind in fields.items()}
+    return {name: column_type(kind) for name, kind in fields.items()}
 
 
 def row_values(row: object) -> Mapping[str, Any]:
@@ -178,7 +178,8 @@ def _hints(wanted: type) -> dict[str, Any]:
     return get_type_hints(wanted)
 
 
-def _column_type(annotation: object) -> type:
+def column_type(annotation: object) -> type:
+    """What its values are, None aside."""
     wanted, _ = _without_none(annotation)
     origin = get_origin(wanted) or wanted
     return origin if isinstance(origin, type) else object

@@ -15,9 +15,10 @@ from forebay.core.errors import InvalidRequest
 from forebay.core.retries import RetryPolicy, retry_policy
 from forebay.core.topics import check_name, check_partitions
 from forebay.engine.functions import inspect_function
-from forebay.engine.payloads import columns_of
+from forebay.engine.payloads import column_type, columns_of
 from forebay.engine.routes import LEDGER, SCHEDULER, Route, record_route, sink_route
 from forebay.engine.stages import (
+    DeltaTable,
     OrderBy,
     RecordStage,
     RowFile,
@@ -28,11 +29,14 @@ from forebay.engine.stages import (
     StartAt,
     Topic,
 )
+from forebay.lakehouse.tables.port import WriteMode
+from forebay.outbound.listed_hosts import rules_of
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Shared: TypeAlias = Callable[[], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,99}\Z")
+_TABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,99}\Z")
 _RESERVED = (SCHEDULER, LEDGER)
 
 
@@ -54,6 +58,7 @@ class Pipeline:
         self.name = _checked_name("pipeline", name)
         self.group_prefix = _checked_name("group prefix", group_prefix or name)
         self.topics = _checked_topics(topics)
+        rules_of(hosts)
         self.hosts = tuple(hosts)
         self.shared: dict[str, Shared] = {}
         self._stages: dict[str, Stage] = {}
@@ -139,19 +144,23 @@ class Pipeline:
                     f"Two stages of {self.name} would share the topic {topic}; give one of them "
                     f"another name, retry_topics or dead_letters."
                 )
-        targets = [stage.target for stage in self.sink_stages]
-        files = [target.path.absolute() for target in targets if isinstance(target, RowFile)]
-        for path, count in Counter(files).items():
-            if count > 1:
-                raise InvalidRequest(
-                    f"Two sinks of {self.name} would write {path}, which has one writer; give one "
-                    f"of them another file."
-                )
+        _check_places(self.name, [stage.target for stage in self.sink_stages])
         read = {topic for stage in self.stages for topic in stage.topics}
         for topic in read & set(derived):
             raise InvalidRequest(
                 f"A stage of {self.name} reads {topic}, which belongs to another stage's retries "
                 f"or dead letters; only Forebay reads those."
+            )
+
+
+def _check_places(pipeline: str, targets: Sequence[SinkTarget]) -> None:
+    files = [str(target.path.absolute()) for target in targets if isinstance(target, RowFile)]
+    tables = [f"table {t.path or t.name}" for t in targets if isinstance(t, DeltaTable)]
+    for place, count in Counter([*files, *tables]).items():
+        if count > 1:
+            raise InvalidRequest(
+                f"Two sinks of {pipeline} would write {place}, which has one writer; give one of "
+                f"them another place."
             )
 
 
@@ -196,9 +205,11 @@ def sink_stage(
     """Options: batch (100), every ("5s"), name, and the other fields of SinkStage."""
     rule = BatchRule(options.pop("batch", 100), seconds(options.pop("every", "5s")))
     name = options.pop("name", None) or _function_name(function)
-    target = options.pop("target", None) or _target(name, table, file)
-    columns = options.pop("columns", None) or columns_of(inspect_function(function).returns)
-    if columns is None and isinstance(target, SqlTable):
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    target = options.pop("target", None) or _target(name, table, file, is_keyed=bool(keys))
+    declared = options.pop("columns", None) or columns_of(inspect_function(function).returns)
+    columns = declared and {column: column_type(kind) for column, kind in declared.items()}
+    if columns is None and isinstance(target, SqlTable | DeltaTable):
         raise InvalidRequest(
             f"Sink {name} does not say which columns its rows have: annotate what {name} returns "
             f"with a model or dataclass, or give columns={{'name': type}}."
@@ -210,7 +221,7 @@ def sink_stage(
             row=function,
             target=target,
             columns=columns,
-            key=(key,) if isinstance(key, str) else tuple(key),
+            key=keys,
             batch=rule,
             **options,
         )
@@ -226,24 +237,21 @@ def _policy(retry: object, in_place: int) -> RetryPolicy:
     return retry_policy(retry, in_place)
 
 
-def _target(name: str, table: str | None, file: str | Path | None) -> SinkTarget:
+def _target(name: str, table: str | None, file: str | Path | None, *, is_keyed: bool) -> SinkTarget:
     if (table is None) == (file is None):
         raise InvalidRequest(
-            f"Sink {name} needs one place for its rows: "
+            f'Sink {name} needs one place for its rows: table="name" (a Delta table), '
             f'table="sqlite:///rows.db?table=name" or file="rows.ndjson".'
         )
     if file is not None:
         return RowFile(Path(file))
-    return _sql_table(name, str(table))
+    if urlsplit(str(table)).scheme:
+        return _sql_table(name, str(table))
+    return DeltaTable(str(table), mode="upsert" if is_keyed else "append")
 
 
 def _sql_table(name: str, url: str) -> SqlTable:
     parts = urlsplit(url)
-    if not parts.scheme:
-        raise InvalidRequest(
-            f'Sink {name}: table="{url}" would be a Delta table, which this version cannot write '
-            f'yet; write table="sqlite:///rows.db?table={url}" or file="{url}.ndjson".'
-        )
     tables = parse_qs(parts.query).get("table", [])
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.strip("/") or len(tables) != 1:
         raise InvalidRequest(
@@ -325,6 +333,34 @@ def _check_sink_stage(stage: SinkStage) -> None:
         raise InvalidRequest(
             f"Sink {stage.name}: key {missing[0]} is none of its columns "
             f"({', '.join(stage.columns or ())})."
+        )
+    if isinstance(stage.target, DeltaTable):
+        _check_delta_table(stage, stage.target)
+
+
+def _check_delta_table(stage: SinkStage, table: DeltaTable) -> None:
+    if not _TABLE.match(table.name):
+        raise InvalidRequest(
+            f"Sink {stage.name}: {table.name!r} cannot be a table's name; use a letter, then "
+            f"letters, digits, - and _, 100 at most. Another place goes into "
+            f"target=DeltaTable(name, path=…)."
+        )
+    if table.mode not in get_args(WriteMode):
+        raise InvalidRequest(
+            f"Sink {stage.name}: mode is {table.mode!r}; write one of "
+            f"{', '.join(get_args(WriteMode))}."
+        )
+    if (table.mode == "append") == bool(stage.key):
+        raise InvalidRequest(
+            f"Sink {stage.name}: mode append keeps every row and takes no key, append_missing and "
+            f"upsert need one; it was declared with mode {table.mode} and the key "
+            f"{', '.join(stage.key) or 'none'}."
+        )
+    missing = [column for column in table.partition_by if column not in (stage.columns or ())]
+    if missing:
+        raise InvalidRequest(
+            f"Sink {stage.name}: {missing[0]}, which its table is partitioned by, is none of its "
+            f"columns ({', '.join(stage.columns or ()) or 'none'})."
         )
 
 

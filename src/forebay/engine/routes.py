@@ -58,7 +58,7 @@ def record_route(
     pipeline: str, prefix: str, stage: RecordStage, *, owns_alone: frozenset[str]
 ) -> Route:
     """`owns_alone`: topics of the pipeline that only one of its groups reads."""
-    group = f"{prefix}-{stage.name}"
+    group = stage.group or f"{prefix}-{stage.name}"
     stem = stage.retry_topics or f"{group}.retry"
     tiers = tuple(Tier(f"{stem}.{written(delay)}", delay) for delay in stage.retry.delays_seconds)
     letters = stage.dead_letters or f"{group}.dlq"

@@ -16,6 +16,7 @@ from forebay.engine.event_loop import EventLoop
 from forebay.engine.health import StageHealth
 from forebay.engine.idle import is_drained
 from forebay.engine.lifespan import Lifespan
+from forebay.engine.outside import open_http
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.receipt import Receipt, receipt_of
 from forebay.engine.routes import LEDGER, SCHEDULER
@@ -59,6 +60,7 @@ class PipelineRun:
         self._site = site
         self._part = part
         self._until = until or Until()
+        self._limited = _workers_that_stop(pipeline, self._until)
         self._options = _with_until(options or LoopOptions(), self._until)
         self._threads: list[LoopThread] = []
         self._open = ExitStack()
@@ -81,7 +83,14 @@ class PipelineRun:
             if self._has_record_stages:
                 shared = things.open()
                 opening.callback(things.close)
-            assembly = Assembly(self.pipeline, self._site, self._options, event_loop, self._show)
+            http = None
+            if self._has_record_stages:
+                site = self._site
+                outside = open_http(self.pipeline, site.clock, site.emit, event_loop)
+                http = opening.enter_context(outside)
+            assembly = Assembly(
+                self.pipeline, self._site, self._options, event_loop, self._show, http=http
+            )
             self._threads = list(self._assemble(assembly, shared))
             self._open = opening.pop_all()
         for thread in self._threads:
@@ -203,9 +212,7 @@ class PipelineRun:
     def _has_ended_by_itself(self) -> bool:
         """Stages that were to end at an offset wait for each other."""
         stages = [thread for thread in self._threads if self._is_a_stage(thread)]
-        topics = {at.topic for at in self._until.stops or ()}
-        routes = self.pipeline.routes
-        limited = {route.worker for route in routes if not topics.isdisjoint(route.inputs)}
+        limited = self._limited
         waits_for_others = {thread.name for thread in stages if not thread.is_over} & limited
         over = {thread.name for thread in stages if thread.is_over}
         if self.wants_restart or self.stopped_by is not None:
@@ -229,6 +236,13 @@ class PipelineRun:
             if self._part in {"all", part} or group == f"{self.pipeline.group_prefix}-{self._part}"
             if group != self.pipeline.ledger_group or self._site.open_ledger is not None
         ]
+
+
+def _workers_that_stop(pipeline: Pipeline, until: Until) -> set[str]:
+    """Those that are to end at an offset."""
+    topics = {at.topic for at in until.stops or ()}
+    routes = pipeline.routes
+    return {route.worker for route in routes if not topics.isdisjoint(route.inputs)}
 
 
 def check_part(pipeline: Pipeline, part: str) -> None:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from forebay.broker.port import Producer, Report
+from forebay.core.batches import BatchRule
 from forebay.core.clock import Clock
 from forebay.core.durations import seconds
 from forebay.core.envelope import Envelope, first_envelope, seal
@@ -89,6 +90,7 @@ class Destination:
     when_dead_lettered: WhenDeadLettered | None = None
     letter_file: LetterFile | None = None
     spill: Spill | None = None
+    letter_batch: BatchRule | None = None
 
 
 class Settler:
@@ -114,6 +116,8 @@ class Settler:
         self._disordered: set[str] = set()
         self._numbered = 0
         self.blocked: dict[str, Blocked] = {}
+        self._letters_since = 0.0
+        self.hurries = False  # dead letters of a file do not wait for a batch of them
         self.open = 0
         self.trouble = ""
 
@@ -145,7 +149,7 @@ class Settler:
             for topic in list(self._waiting):
                 if not self._push_topic(topic, now):
                     break
-        if self._letters:
+        if self._letters and self._may_write_letters(now):
             self._write_letters(now)
 
     def take_reports(self, seconds: float, now: float) -> None:
@@ -250,7 +254,9 @@ class Settler:
         topic = self._route.dead_letter_topic
         if topic is None:
             settlement.open += 1
-            self._letters.append((settlement, DeadLetter(work.record, envelope)))
+            if not self._letters:
+                self._letters_since = self._clock.monotonic()
+            self._letters.append((settlement, DeadLetter(work.record, envelope, work.took_ms)))
             return
         record = _sealed(work.record, envelope, topic, extra)
         self._add(Parcel(settlement, record, "letter", envelope, tuple(extra)))
@@ -361,6 +367,12 @@ class Settler:
             return
         self._closed_one(settlement)
 
+    def _may_write_letters(self, now: float) -> bool:
+        batch = self._to.letter_batch
+        if batch is None or self.hurries:
+            return True
+        return batch.is_due(len(self._letters), 0, now - self._letters_since)
+
     def _write_letters(self, now: float) -> None:
         place = "the dead-letter file" if self._to.letter_file else "the ledger"
         blocked = self.blocked.get(place)
@@ -453,7 +465,7 @@ def smaller_envelope(envelope: Envelope) -> Envelope | None:
 
 def _told(result: Retry | Failure) -> tuple[Failure, float | None, bool]:
     if isinstance(result, Failure):
-        return result, None, True
+        return result, result.retry_after_seconds, True
     after = None if result.after is None else seconds(result.after)
     return Failure(result.category, result.reason), after, result.counts
 

@@ -12,6 +12,7 @@ from forebay.core.outcomes import Emit
 from forebay.core.records import Record
 from forebay.core.retries import RetryPolicy
 from forebay.core.sinks import Sink
+from forebay.lakehouse.tables.port import WriteMode
 
 OrderBy: TypeAlias = Literal["unordered", "key", "partition"]
 StartAt: TypeAlias = Literal["earliest", "latest"]
@@ -39,8 +40,9 @@ class Topic:
 class RecordStage:
     """One record in, one outcome out, many at once.
 
-    `emits` are topics it writes that no stage of the pipeline reads. `retry_topics` and
+    `emits` are topics it writes, where nothing else says so. `group`, `retry_topics` and
     `dead_letters` are names that replace the derived ones; `dead_letters` may be a file instead.
+    `letter_batch` says when a file's rows are written; without it, at once.
     `stops_on` are the exceptions that stop the stage rather than the record.
     `when_done(records, shared=…)` is told of records that ended in Done with all outputs durable,
     in batches, before their offsets are committed; it runs between two polls and must be quick.
@@ -54,8 +56,10 @@ class RecordStage:
     concurrency: int = 50
     inline: bool = False
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    group: str | None = None
     retry_topics: str | None = None
     dead_letters: str | Path | None = None
+    letter_batch: BatchRule | None = None
     when_dead_lettered: WhenDeadLettered | None = None
     when_done: WhenDone | None = None
     waits_for: WaitsFor | None = None
@@ -87,7 +91,21 @@ class RowFile:
     path: Path
 
 
-SinkTarget: TypeAlias = SqlTable | RowFile | Callable[[], Sink[Any]]
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A Delta table of that name below the data folder's `tables`, or at `path`.
+
+    append keeps every row, append_missing the first of each key, upsert the newest of each key; a
+    key is one within its partition, so what it is partitioned by must come from the record.
+    """
+
+    name: str
+    partition_by: tuple[str, ...] = ()
+    mode: WriteMode = "append"
+    path: str | None = None
+
+
+SinkTarget: TypeAlias = SqlTable | RowFile | DeltaTable | Callable[[], Sink[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,28 +20,37 @@ class Stops:
         held: HeldPartitions,
     ) -> None:
         self._offsets = {at: stop for at, stop in options.stops.items() if at.topic in topics}
+        self._is_any_enough = options.stops_at == "any"
+        self._drains_queue = options.drains_queue
         self._records_max = options.records_max
         self._counters = counters
         self._held = held
 
     def may_deliver(self, held: HeldPartition, record: Record) -> bool:
-        """Records at a stop or beyond it are left for another run."""
+        """Records at a stop or beyond it are left for another run; so are others once it ends."""
         stop, enough = self._offsets.get(held.at), self._records_max
-        if (stop is not None and record.offset >= stop) or (
-            enough is not None and self._counters.delivered >= enough
+        if (
+            (stop is not None and record.offset >= stop)
+            or (enough is not None and self._counters.delivered >= enough)
+            or (self._offsets and self._are_targets_reached())
         ):
             held.is_at_stop = True
         return not held.is_at_stop
 
     @property
     def are_reached(self) -> bool:
-        """All that was to be handled is resolved."""
-        if self._held.records or not len(self._held):
+        """All that was to be handled is resolved; or is in the queue, where a stop drains that."""
+        if not len(self._held):
             return False
         if self._records_max is not None:
-            return self._counters.delivered >= self._records_max
-        held = [self._held[at] for at in self._offsets if at in self._held]
-        return bool(held) and all(
-            partition.is_at_stop or partition.progress.watermark >= self._offsets[partition.at]
-            for partition in held
-        )
+            return not self._held.records and self._counters.delivered >= self._records_max
+        may_end = self._drains_queue or not self._held.records
+        return may_end and self._are_targets_reached()
+
+    def _are_targets_reached(self) -> bool:
+        reached = [self._is_reached(self._held[at]) for at in self._offsets if at in self._held]
+        return any(reached) if self._is_any_enough else bool(reached) and all(reached)
+
+    def _is_reached(self, held: HeldPartition) -> bool:
+        is_done = held.is_at_stop and not held.progress.unresolved
+        return is_done or held.progress.watermark >= self._offsets[held.at]

@@ -64,6 +64,7 @@ class Child:
     def __init__(self, plan: ChildPlan, suspicion: Suspicion, spawn: Spawn) -> None:
         self.plan = plan
         self.told = Told()
+        self.is_killed = False
         self._reading, writing = os.pipe()
         try:
             self.process = spawn(plan, suspicion, writing)
@@ -181,6 +182,16 @@ class Supervisor:
         """Every child says so. What lies between them only the broker knows."""
         return all(slot.is_done or self._is_idle(slot) for slot in self._slots)
 
+    def kill(self, child: Child) -> None:
+        """Somebody wants to see it: no record is suspected of this death."""
+        child.is_killed = True
+        child.signal(signal.SIGKILL)
+
+    @property
+    def children(self) -> list[Child]:
+        """Those that run now."""
+        return [slot.child for slot in self._slots if slot.child]
+
     @property
     def process_ids(self) -> Mapping[str, int]:
         return {slot.plan.name: slot.child.process.pid for slot in self._slots if slot.child}
@@ -240,8 +251,8 @@ class Supervisor:
         """A child that asked for it is started at once, one that died with a growing pause."""
         self.restarts += 1
         slot.past = [replace(past, unresolved=0, next_due_ms=None) for past in slot.past]
-        pause = 0.0
-        if code != ASKS_FOR_RESTART:
+        pause = RESTART_SECONDS[0] if child.is_killed else 0.0
+        if code != ASKS_FOR_RESTART and not child.is_killed:
             lived = now - child.started_at
             has_moved = slot.suspicion.died(self._look(), child.told.named)
             slot.deaths = 1 if lived >= CALM_SECONDS or has_moved else slot.deaths + 1

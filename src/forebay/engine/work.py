@@ -72,5 +72,12 @@ class Work:
     def attempt(self) -> int:
         return 1 if self.envelope is None else self.envelope.attempt
 
+    @property
+    def took_ms(self) -> float | None:
+        """None where no handler was asked."""
+        if not self.finished_at:
+            return None
+        return round((self.finished_at - self.started_at) * 1000, 3)
+
 
 WorkLane: TypeAlias = Lane[HeldPartition, Work]

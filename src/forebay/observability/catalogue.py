@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias, get_args
 
+from forebay.observability.mod_events import MOD_EVENTS, ModEventName
+
 Level: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
 
 EventName: TypeAlias = Literal[
+    ModEventName,
     "audit.action",
     "broker.connected",
     "broker.lost",
@@ -15,20 +18,29 @@ EventName: TypeAlias = Literal[
     "broker.write_gate_held",
     "broker.wal_large",
     "child.ended",
+    "circuit.closed",
+    "circuit.opened",
     "consumer.assigned",
     "consumer.revoked",
     "consumer.lost",
+    "files.torn_replaced",
     "group.member_expelled",
     "handler.said",
     "partition.expired",
     "record.timed_out",
     "redelivery.held",
     "retention.trimmed",
+    "seen.away",
     "stage.held",
     "stage.lane_reopened",
     "stage.stopped_by_handler",
     "stage.when_done_failed",
+    "sweep.failed",
+    "table.commit_set_aside",
 ]
+
+
+_SPEAKER = ("mod_type", "mod_name")  # any event may tell them: a mod's lines all do
 
 
 class Emit(Protocol):
@@ -49,11 +61,12 @@ class Event:
 
 
 def _event(level: Level, message: str, *fields: str) -> Event:
-    return Event(level, message, frozenset(fields))
+    return Event(level, message, frozenset((*fields, *_SPEAKER)))
 
 
 EVENTS: Mapping[EventName, Event] = MappingProxyType(
     {
+        **{name: _event(*event[:2], *event[2]) for name, event in MOD_EVENTS.items()},
         "audit.action": _event(
             "info",
             "{actor} did {action} on {target} ({affected} affected).",
@@ -86,6 +99,15 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "emptied. Writing goes on; end that reader.",
             *("bytes", "limit_bytes", "folder", "error_message"),
         ),
+        "circuit.closed": _event(
+            "info", "Host {host} answers again and is asked as before.", "host"
+        ),
+        "circuit.opened": _event(
+            "warning",
+            "Host {host} has failed {failures} times in a row and is not asked for {open_seconds} "
+            "s; what needs it waits without using attempts up.",
+            *("host", "failures", "open_seconds"),
+        ),
         "child.ended": _event(
             "error",
             "Worker {worker} (process {pid}) ended with code {exit_code}. It is started again in "
@@ -107,6 +129,12 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "Partitions {partitions} were lost by this member of group {consumer_group}; what it "
             "had not committed is read again elsewhere.",
             *("partitions", "consumer_group", "member", "generation", "client_id", "reason"),
+        ),
+        "files.torn_replaced": _event(
+            "warning",
+            "{blob_path} below {folder} was torn by a lost power supply: some of its content never "
+            "reached the disk. It was replaced by the same file, whole.",
+            *("blob_path", "folder", "bytes"),
         ),
         "group.member_expelled": _event(
             "warning",
@@ -159,12 +187,30 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "not resolved. {error_message}",
             *("stage", "pipeline", "error_type", "error_message"),
         ),
+        "seen.away": _event(
+            "warning",
+            "What was seen before cannot be looked up ({error_message}). Events are handled all "
+            "the same; repeats among them are noticed by the tables.",
+            "error_message",
+        ),
+        "sweep.failed": _event(
+            "warning",
+            "What crashes left behind was not removed ({error_message}). It takes room and does "
+            "no other harm; the next sweep is in an hour.",
+            "error_message",
+        ),
         "stage.when_done_failed": _event(
             "warning",
             "What stage {stage} does after its records are done failed ({error_type}: "
             "{error_message}). The records are done all the same; a repeat of them may not be "
             "noticed.",
             *("stage", "pipeline", "error_type", "error_message"),
+        ),
+        "table.commit_set_aside": _event(
+            "warning",
+            "Commit {version} of table {table} was left half written by a power cut. It was set "
+            "aside, its position with it: its rows are read and stored again.",
+            *("table", "version"),
         ),
     }
 )

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from forebay.broker.port import Broker, Consumer, Watermarks
+from forebay.broker.port import Broker
 from forebay.core.envelope import open_envelope
-from forebay.core.errors import OffsetOutOfRange, UnknownTopic
 from forebay.core.markers import EntryState, read_marker
 from forebay.core.records import Offset, Record, TopicPartition
 from forebay.engine.idle import committed_of
@@ -14,6 +13,7 @@ from forebay.engine.ledger import Ledger
 from forebay.engine.letters import LetterFilter
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.routes import Route, Tier
+from forebay.operations.spans import records_in, rest_of, watermarks_of
 from forebay.state.expired_ranges import ExpiredRanges
 from forebay.state.port import Database
 
@@ -21,7 +21,6 @@ Kind: TypeAlias = Literal["unaccounted_offset", "expired_range"]
 
 OVERDUE_SECONDS = 60.0
 _STILL_DEAD: tuple[EntryState, ...] = ("open", "discarded")
-POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,27 @@ class Audit:
     def accounts(self, pipeline: Pipeline) -> list[Account]:
         return [self._account(pipeline, route) for route in pipeline.routes]
 
+    def gaps(self, pipeline: Pipeline) -> list[Finding]:
+        """What was deleted before its group read it, and positions outside their log."""
+        sums = _Sums()
+        for route in pipeline.routes:
+            committed = committed_of(self._admin, route.group)
+            for topic in route.reads:
+                self._add_topic(sums, route, topic, committed)
+            self._add_recorded_gaps(sums, route.group, route.reads)
+        tiers = [tier.topic for route in pipeline.routes for tier in route.tiers]
+        letters = [route.dead_letter_topic for route in pipeline.routes if route.dead_letter_topic]
+        self._add_gaps_of(sums, pipeline.scheduler_group, tiers)
+        if self._state is not None:
+            self._add_gaps_of(sums, pipeline.ledger_group, letters)
+        return list(dict.fromkeys(sums.findings))
+
+    def _add_gaps_of(self, sums: _Sums, group: str, topics: Collection[str]) -> None:
+        committed = committed_of(self._admin, group)
+        self._add_recorded_gaps(sums, group, topics)
+        for topic in topics:
+            self._add_unread_gaps(sums, group, topic, committed)
+
     def _account(self, pipeline: Pipeline, route: Route) -> Account:
         sums = _Sums()
         committed = committed_of(self._admin, route.group)
@@ -102,7 +122,7 @@ class Audit:
         topic: str,
         committed: Mapping[TopicPartition, Offset],
     ) -> None:
-        for at, (low, end) in self._watermarks(topic).items():
+        for at, (low, end) in watermarks_of(self._admin, topic).items():
             offset = committed.get(at, low)
             if offset > end:
                 sums.findings.append(_beyond_the_end(route, at, offset, end))
@@ -113,7 +133,7 @@ class Audit:
             sums.in_flight += max(0, end - max(offset, low))
 
     def _behind(self, topic: str, committed: Mapping[TopicPartition, Offset]) -> int:
-        marks = self._watermarks(topic)
+        marks = watermarks_of(self._admin, topic)
         return sum(max(0, end - committed.get(at, low)) for at, (low, end) in marks.items())
 
     def _add_recorded_gaps(self, sums: _Sums, group: str, topics: Collection[str]) -> None:
@@ -134,7 +154,7 @@ class Audit:
         self, sums: _Sums, group: str, topic: str, committed: Mapping[TopicPartition, Offset]
     ) -> None:
         """What retention took from a topic of ours before its reader came to it."""
-        for at, (low, _) in self._watermarks(topic).items():
+        for at, (low, _) in watermarks_of(self._admin, topic).items():
             start = committed.get(at, 0)
             if start < low:
                 sums.passed_by += low - start
@@ -164,7 +184,7 @@ class Audit:
         if topic is None:
             return 0
         if self._state is None:
-            gone = sum(low for low, _ in self._watermarks(topic).values())
+            gone = sum(low for low, _ in watermarks_of(self._admin, topic).values())
             return gone + sum(
                 1 for record in self._unread(topic, {}) if read_marker(record) is None
             )
@@ -179,44 +199,13 @@ class Audit:
         return entered + sum(1 for record in unread if read_marker(record) is None)
 
     def _unread(self, topic: str, committed: Mapping[TopicPartition, Offset]) -> Iterator[Record]:
-        marks = self._watermarks(topic)
-        starts = {
-            at: max(low, committed.get(at, low))
-            for at, (low, end) in marks.items()
-            if committed.get(at, low) < end
-        }
-        if not starts:
-            return
-        consumer = self._broker.consumer(None)
-        try:
-            consumer.assign(starts)
-            ends = {at: marks[at].end for at in starts}
-            while any(consumer.position(at) < end for at, end in ends.items()):
-                for record in _poll(consumer):
-                    if record.offset < ends[record.at]:
-                        yield record
-        finally:
-            consumer.close()
-
-    def _watermarks(self, topic: str) -> dict[TopicPartition, Watermarks]:
-        try:
-            (described,) = self._admin.describe_topics([topic])
-        except UnknownTopic:
-            return {}
-        places = [TopicPartition(topic, number) for number in range(described.partitions)]
-        return self._admin.watermarks(places)
+        rest = rest_of(watermarks_of(self._admin, topic), committed)
+        for records in records_in(self._broker, rest):
+            yield from records
 
 
 def _only_again(route: Route) -> list[str]:
     return [topic for topic in route.re_entries.values() if topic not in route.inputs]
-
-
-def _poll(consumer: Consumer) -> list[Record]:
-    try:
-        return consumer.poll(POLL_SECONDS)
-    except OffsetOutOfRange as gone:
-        consumer.seek(gone.partition, gone.low)
-        return []
 
 
 def _due_ms(record: Record, route: Route, tier: Tier) -> int:

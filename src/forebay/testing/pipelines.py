@@ -21,7 +21,9 @@ from forebay.engine.doors import Doors, LoopOptions
 from forebay.engine.executors import Finished, InlineExecutor
 from forebay.engine.functions import inspect_function
 from forebay.engine.handling import Handler
+from forebay.engine.hooks import hooks_of
 from forebay.engine.loop import StageLoop
+from forebay.engine.outside import http_client
 from forebay.engine.payloads import encode
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.redelivery import Redelivery
@@ -33,6 +35,7 @@ from forebay.engine.stages import RecordStage, SinkStage
 from forebay.engine.threads import Loop
 from forebay.engine.topics import create_topics, plan_topics
 from forebay.engine.work import WorkLane
+from forebay.observability.catalogue import silent
 from forebay.testing.clock import FakeClock
 from forebay.testing.memory import MemoryBroker
 from forebay.testing.memory_sink import MemorySink
@@ -65,14 +68,17 @@ class Buried:
 
 
 @contextmanager
-def run(pipeline: Pipeline) -> "Iterator[PipelineInTest]":
-    """Everything the pipeline has, stepped in this thread. What it sends is handled at once."""
+def run(pipeline: Pipeline, *, http: Any = None) -> "Iterator[PipelineInTest]":
+    """Everything the pipeline has, stepped in this thread. What it sends is handled at once.
+
+    `http` stands in for `context.http`; without it, the hosts that the pipeline lists are asked.
+    """
     with ExitStack() as closing:
-        yield PipelineInTest(pipeline, closing)
+        yield PipelineInTest(pipeline, closing, http)
 
 
 class PipelineInTest:
-    def __init__(self, pipeline: Pipeline, closing: ExitStack) -> None:
+    def __init__(self, pipeline: Pipeline, closing: ExitStack, http: Any = None) -> None:
         self.clock = FakeClock()
         self.broker = MemoryBroker(self.clock)
         closing.callback(self.broker.close)
@@ -83,6 +89,7 @@ class PipelineInTest:
         self._event_loop = asyncio.new_event_loop()
         closing.callback(self._event_loop.close)
         self._shared = self._open_shared(closing)
+        self._http = http or self._open_http(closing)
         self._sinks: dict[str, MemorySink] = {}
         self._filed = {route.stage: FiledInMemory() for route in self._routes}
         self._loops: list[Loop] = [self._loop(stage) for stage in pipeline.stages]
@@ -168,7 +175,12 @@ class PipelineInTest:
     def _record_loop(self, stage: RecordStage) -> StageLoop:
         route = self._pipeline.route(stage)
         surroundings = Surroundings(
-            self._pipeline.name, stage.name, route.group, self.clock, shared=self._shared
+            self._pipeline.name,
+            stage.name,
+            route.group,
+            self.clock,
+            shared=self._shared,
+            http=self._http,
         )
         function = inspect_function(stage.run)
         handler = Handler(function, surroundings, stage.retry, stage.stops_on)
@@ -178,7 +190,8 @@ class PipelineInTest:
         place = None if route.dead_letter_topic else self._filed[route.stage]
         destination = Destination(route, stage.retry, stage.when_dead_lettered, place)
         options = LoopOptions(commits_when_idle_after_seconds=0.0)
-        return StageLoop(stage, destination, self._doors(route.group), executor, options)
+        doors, hooks = self._doors(route.group), hooks_of(stage, self._shared)
+        return StageLoop(stage, destination, doors, executor, options, hooks=hooks)
 
     def _sink_loop(self, stage: SinkStage) -> SinkLoop:
         route = self._pipeline.route(stage)
@@ -212,6 +225,12 @@ class PipelineInTest:
             else:
                 opened[name] = stack.enter_context(manager)
         return opened
+
+    def _open_http(self, closing: ExitStack) -> Any:
+        client = http_client(self._pipeline, self.clock, silent)
+        if client is not None:
+            closing.callback(lambda: self._event_loop.run_until_complete(client.close()))
+        return client
 
     def _progress(self) -> object:
         healths = [loop.health(self.clock.monotonic()) for loop in self._loops]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from contracts.sinks.stores import ALL, store
+from contracts.sinks.stores import ALL, IN_AZURITE, store, store_at
 from forebay.core.errors import Fenced, InvalidRequest, RowsRefused
 from forebay.core.sinks import SourcePartition
+from forebay.lakehouse.tables.delta.location import TableLocation
 
 FIRST = SourcePartition("orders", 0, "topic-1")
 SECOND = SourcePartition("orders", 1, "topic-1")
@@ -17,7 +18,11 @@ C = {"id": "c", "amount": 3}
 
 @pytest.fixture(params=ALL)
 def kept(request, tmp_path):
-    return store(request.param, tmp_path)
+    if request.param != IN_AZURITE:
+        return store(request.param, tmp_path)
+    container = request.getfixturevalue("container")
+    options = request.getfixturevalue("azurite").options
+    return store_at(TableLocation(f"{container}/rows", lambda: options), "upsert")
 
 
 @pytest.fixture

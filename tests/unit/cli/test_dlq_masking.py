@@ -2,7 +2,7 @@ import json
 from string import ascii_letters
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from forebay.cli.dlq_masking import NoMask, mask_for
@@ -18,6 +18,7 @@ PLAIN = st.recursive(
 @given(secrets=st.lists(TEXTS, min_size=1, max_size=4), around=PLAIN)
 def test_a_sensitive_value_is_nowhere_to_be_read(secrets, around):
     value = json.dumps({"a": around, "b": [{"ssn": secrets}], "c": f"for {secrets[0]}!"}).encode()
+    assume(not any(secret in json.dumps(around) for secret in secrets))
     mask = mask_for(value, ["ssn"])
     shown = json.dumps(mask.payload(value)) + mask.text(f"{secrets[-1]} and {secrets[0]}")
     assert [secret for secret in secrets if secret in shown] == []

@@ -53,7 +53,34 @@ def test_failures_of_what_was_sent_before_do_not_put_the_probe_off():
     assert breaker.allows(30)
 
 
-@pytest.mark.parametrize("wrong", [{"failures": 0}, {"open_seconds": 0}])
+def test_so_many_probes_go_out_at_once_and_so_many_successes_close_it():
+    policy = BreakerPolicy(failures=1, open_seconds=30, successes=3, probes=2)
+    breaker = CircuitBreaker(policy)
+    breaker.failed(0)
+    assert [breaker.allows(30) for _ in range(3)] == [True, True, False]
+    breaker.succeeded()
+    breaker.succeeded()
+    assert breaker.state(31) == "half_open"
+    assert breaker.allows(31)
+    breaker.succeeded()
+    assert breaker.state(31) == "closed"
+
+
+def test_a_failure_among_probes_begins_the_count_of_successes_again():
+    breaker = CircuitBreaker(BreakerPolicy(failures=1, open_seconds=30, successes=2, probes=2))
+    breaker.failed(0)
+    assert [breaker.allows(30), breaker.allows(30)] == [True, True]
+    breaker.succeeded()
+    breaker.failed(31)
+    assert not breaker.allows(60.9)
+    assert breaker.allows(61)
+    breaker.succeeded()
+    assert breaker.state(61) == "half_open"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"failures": 0}, {"open_seconds": 0}, {"successes": 0}, {"probes": 0}]
+)
 def test_a_breaker_that_never_opens_or_never_stays_open_is_refused(wrong):
     with pytest.raises(InvalidRequest, match="breaker"):
         BreakerPolicy(**wrong)

@@ -11,7 +11,7 @@ from forebay import Pipeline
 from forebay.core.backpressure import Bounds
 from forebay.core.errors import InvalidName, InvalidRequest
 from forebay.core.retries import RetryPolicy
-from forebay.engine.stages import RecordStage, RowFile, SinkStage, SqlTable, Topic
+from forebay.engine.stages import DeltaTable, RecordStage, RowFile, SinkStage, SqlTable, Topic
 
 ROWS = {"file": "rows.ndjson"}
 TABLE = "sqlite:///rows.db?table=orders"
@@ -97,6 +97,17 @@ def a_stage_that_reads_its_own_dead_letters():
     Pipeline("p").stage(["a", "p-handle.dlq"])(handle)
 
 
+def delta(name, key=(), **options):
+    target = DeltaTable(name, **options)
+    return lambda: Pipeline("p").sink("in", target=target, key=key)(handle_order)
+
+
+def two_sinks_of_one_table():
+    pipeline = Pipeline("p")
+    pipeline.sink("in", table="orders", name="one")(handle_order)
+    pipeline.sink("in", table="orders", name="two")(handle_order)
+
+
 def two_sinks_of_one_file():
     pipeline = Pipeline("p")
     pipeline.sink("a", name="one", file="rows.ndjson")(handle)
@@ -164,10 +175,16 @@ IMPOSSIBLE = {
     "a thing that is no function": (function(7, name="seven"), "7 is not"),
     "a sink without a place": (lambda: Pipeline("p").sink("in")(handle), "table="),
     "a sink with two places": (sink(table=TABLE), "one place"),
-    "a table that cannot be written yet": (
-        lambda: Pipeline("p").sink("in", table="orders")(handle_order),
-        "Delta",
+    "a Delta table whose name is a path": (delta("../orders"), "cannot be a table's name"),
+    "a Delta table of a mode that is none": (delta("orders", mode="merge"), "append_missing"),
+    "a Delta table that adds, with a key": (delta("orders", key=("id",)), "takes no key"),
+    "a Delta table that replaces, without one": (delta("orders", mode="upsert"), "key none"),
+    "a Delta table by what is no column": (delta("orders", partition_by=("day",)), "day"),
+    "a Delta table without columns": (
+        lambda: Pipeline("p").sink("in", table="orders")(handle),
+        "columns",
     ),
+    "two sinks of one Delta table": (two_sinks_of_one_table, "table orders"),
     "a table without a name": (
         lambda: Pipeline("p").sink("in", table="sqlite:///rows.db")(handle_order),
         "table=NAME",
@@ -251,6 +268,25 @@ def test_a_table_of_an_absolute_path_has_four_slashes():
     pipeline.sink("a", table="sqlite:////var/rows.db?table=orders")(handle_order)
     (stage,) = pipeline.sink_stages
     assert stage.target == SqlTable(Path("/var/rows.db"), "orders")
+
+
+def test_a_table_without_an_address_is_a_delta_table_that_adds_or_with_a_key_replaces():
+    pipeline = Pipeline("p")
+    pipeline.sink("a", table="orders", name="one")(handle_order)
+    pipeline.sink("a", table="newest", name="two", key="id")(handle_order)
+    missing = DeltaTable("first", mode="append_missing")
+    pipeline.sink("a", target=missing, name="three", key="id")(handle_order)
+    assert [stage.target for stage in pipeline.sink_stages] == [
+        DeltaTable("orders", mode="append"),
+        DeltaTable("newest", mode="upsert"),
+        missing,
+    ]
+
+
+def test_columns_that_may_be_none_are_of_their_type():
+    pipeline = Pipeline("p")
+    pipeline.sink("a", table="orders", columns={"id": str, "amount": float | None})(handle)
+    assert pipeline.sink_stages[0].columns == {"id": str, "amount": float}
 
 
 def test_columns_come_from_what_the_function_returns_or_are_given():

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from forebay.core.errors import AccessDenied, Full, Unavailable, Unusable
 from forebay.core.records import Record
+from forebay.engine.csv_values import as_lines
 from forebay.engine.dead_letters import DeadLetter
 from forebay.engine.letter_file import CsvLetters, read_letters
-from forebay.engine.letter_rows import COLUMNS, as_lines, letter_of, row_of
+from forebay.engine.letter_rows import COLUMNS, letter_of, row_of
 from forebay.testing.waiting import eventually
 from unit.engine.letter_writer import FAILED_MS, dead
 
@@ -339,6 +340,17 @@ def test_a_letter_without_a_reason_is_no_reason_to_fail(letters, path):
     letters.write([DeadLetter(letter.record, replace(letter.envelope, failure=None))])
     ((found,), _) = read_letters(path)
     assert (found.error_type, found.reason) == ("unknown", "")
+
+
+def test_the_message_of_an_error_stands_without_its_class_and_beside_its_time(letters, path):
+    letter = dead(0, reason="TimeoutError: API timeout after 30s")
+    letters.write([replace(letter, processing_ms=30_123.4)])
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["error_type"], row["error_message"]) == ("TimeoutError", "API timeout after 30s")
+    assert row["processing_time_ms"] == "30123.4"
+    ((found,), _) = read_letters(path)
+    assert found.processing_ms == 30_123.4
 
 
 def test_a_closed_file_may_be_closed_again(letters):

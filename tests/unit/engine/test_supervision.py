@@ -141,6 +141,17 @@ def test_one_child_that_has_done_its_work_ends_them_all(supervise):
     assert len(nursery.spawned) == 2
 
 
+def test_no_record_is_suspected_of_a_death_that_somebody_asked_for(supervise):
+    nursery = Nursery(WAITS, says=told() + named(A, 7))
+    supervisor = supervise(nursery, look=lambda: {A: 7})
+    steps = Steps(supervisor)
+    for deaths in (1, 2, 3):
+        eventually(lambda: supervisor.children and supervisor.children[0].told.named)
+        supervisor.kill(supervisor.children[0])
+        steps.until_restarted(deaths)
+    assert nursery.suspected == [[]] * 4
+
+
 def test_a_child_that_dies_is_started_again_and_not_at_once(supervise):
     nursery = Nursery(DIES, WAITS, says=told())
     supervisor = supervise(nursery)

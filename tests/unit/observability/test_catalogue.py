@@ -7,6 +7,7 @@ import pytest
 
 import forebay
 from forebay.observability.catalogue import EVENTS, EventName, entry, is_logged
+from forebay.observability.mod_events import MOD_EVENTS
 
 
 def needed(name):
@@ -22,8 +23,8 @@ def test_a_sentence_that_needs_an_undeclared_field_would_say_question_mark(name)
     assert needed(name) <= EVENTS[name].fields
 
 
-@pytest.mark.parametrize("name", sorted(EVENTS))
-def test_every_message_is_a_sentence(name):
+@pytest.mark.parametrize("name", sorted(EVENTS.keys() - MOD_EVENTS.keys()))
+def test_every_message_is_a_sentence_but_for_those_that_the_mods_document_words(name):
     message = EVENTS[name].message
     assert message[0] in "{ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     assert message.endswith((".", "}"))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from forebay.observability.redaction import TEXT_LENGTH_MAX, scrub, scrub_fields
 
-SECRET = "s3cr3tVALUE"  # noqa: S105  what must not come out
+SECRET = "s3cr3tVALUE"
 
 GOLDEN = [
     (

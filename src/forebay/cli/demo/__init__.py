@@ -1,1 +1,1 @@
-"""forebay demo: processes of its own on a real broker, one of them killed, and an audit."""
+"""forebay demo: xact on this machine, the world around it simulated, things broken, an audit."""

@@ -1,33 +1,48 @@
-"""The live table on a terminal."""
+"""The live picture on a terminal."""
 
-from rich.console import Group
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from forebay.cli.demo.progress import Progress
-from forebay.cli.output import shown
+from forebay.cli.demo.keys import Keys, keys_of_terminal
+from forebay.cli.demo.picture import Moment, folded, lines
+from forebay.cli.demo.screen import Screen
+
+LIVE_SECONDS = 0.25
 
 
-class LiveTable:
-    def __init__(self, progress: Progress, live: Live) -> None:
-        self._progress = progress
+class LivePicture:
+    """What moves is cut at the edge; what is there to be read is folded."""
+
+    every_seconds = LIVE_SECONDS
+    is_watched = True
+
+    def __init__(self, live: Live, keys: Keys) -> None:
         self._live = live
+        self.keys = keys
 
-    def look(self, last_event: str) -> None:
-        if self._progress.is_due():
-            self.draw(last_event)
+    def show(self, moment: Moment) -> None:
+        width, height = self._live.console.size
+        moving = lines(moment, width, height)
+        drawn = [Text(line, no_wrap=True, overflow="ellipsis") for line in moving]
+        closing = [Text(line) for line in folded(moment.closing, width)]
+        self._live.update(Group(*drawn, *closing), refresh=True)
 
-    def draw(self, last_event: str) -> None:
-        self._live.update(self._drawn(last_event), refresh=True)
+    def say(self, sentences: Sequence[str]) -> None:
+        """The picture has them."""
 
-    def _drawn(self, last_event: str) -> Group:
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 1))
-        table.add_column("worker")
-        table.add_column("process", justify="right")
-        table.add_column("partitions")
-        table.add_column("records", justify="right")
-        for name, pid, partitions, records in self._progress.rows():
-            table.add_row(name, str(pid), partitions, shown(records))
-        headline = Text(f" {self._progress.headline()}\n")
-        return Group(headline, table, Text(f"\n latest   {last_event}"))
+    def conclude(self, moment: Moment) -> None:
+        self.show(moment)
+
+
+@contextmanager
+def live_screen() -> Iterator[Screen]:
+    console = Console(highlight=False)
+    with (
+        keys_of_terminal() as keys,
+        Live(console=console, auto_refresh=False, redirect_stdout=False) as live,
+    ):
+        yield LivePicture(live, keys)

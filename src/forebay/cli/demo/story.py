@@ -1,147 +1,159 @@
-"""The demo from its first process to its audit."""
+"""The demo from the first event to the audit, and everything a key may do to it meanwhile."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
-from forebay.cli.demo.crew import Crew, Member
-from forebay.cli.demo.ledger import Audit, taken_over_ms
+from forebay.cli.demo.crew import Crew
+from forebay.cli.demo.feeder import Feeder
+from forebay.cli.demo.figures import Peaks
+from forebay.cli.demo.latest import Latest
+from forebay.cli.demo.observer import Observer
+from forebay.cli.demo.pace import Pace
+from forebay.cli.demo.picture import Moment
+from forebay.cli.demo.screen import Screen
+from forebay.cli.demo.world import World
 from forebay.core.errors import Unavailable
 
-LOOK_SECONDS = 0.02
-READY_SECONDS = 60.0
-STALL_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+PACE_SECONDS = 1.0
+START_SECONDS = 60.0
+STALL_SECONDS = 180.0
+OUTAGE_SECONDS = 10.0
+
+
+class Quit(Exception):
+    """Whoever watches has seen enough."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """`rate` 0 is as fast as it goes."""
-
-    events: int
-    rate: float
-    producers: int = 4
-    consumers: int = 3
-
-
-class Screen(Protocol):
-    def look(self, last_event: str) -> None:
-        """Called again and again; draws when it is time to."""
-        ...
-
-    def draw(self, last_event: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    audit: Audit
-    taken_over_ms: float | None
-    seconds: float
-    killed_pid: int | None
-
-    def as_object(self) -> dict[str, object]:
-        taken = self.taken_over_ms
-        return {
-            "produced": self.audit.produced,
-            "consumed": self.audit.consumed,
-            "taken_over_ms": None if taken is None else round(taken, 1),
-            "lost": self.audit.lost,
-            "repeated": self.audit.repeated,
-            "seconds": round(self.seconds, 2),
-            "killed": self.killed_pid,
-        }
+class Cast:
+    crew: Crew
+    feeder: Feeder
+    observer: Observer
+    world: World
+    latest: Latest
 
 
 class Story:
-    """`check` is called again and again, and may raise to end the story early."""
+    """`check` raises KeyboardInterrupt once Ctrl-C was pressed."""
 
-    def __init__(self, plan: Plan, crew: Crew, screen: Screen, check: Callable[[], None]) -> None:
-        self._plan = plan
-        self._crew = crew
+    def __init__(self, cast: Cast, screen: Screen, events: int, check: Callable[[], None]) -> None:
+        self._cast = cast
         self._screen = screen
+        self._events = events
         self._check = check
-        self._has_told_takeover = False
-        self.last_event = "starting"
+        self._pace = Pace()
+        self._paced_at = time.monotonic()
+        self._shown_at = 0.0
+        self._moved_at = time.monotonic()
+        self._closing: Sequence[str] = ()
+        self.peaks = Peaks()
+        self.has_failed_host = False
 
-    def play(self) -> Outcome:
-        self._crew.start_consumers(self._plan.consumers)
-        self._wait_until_ready()
-        started = time.monotonic()
-        self._crew.start_producers(self._plan.producers, self._plan.events, self._plan.rate)
-        self.last_event = f"{self._plan.consumers} consumers share the partitions"
-        self._wait_until_all_is_handled()
-        return self._outcome(time.monotonic() - started)
+    def play(self) -> None:
+        """Until everything that was sent has come to an end. Raises Quit."""
+        cast = self._cast
+        self._closing = [" starting the workers"]
+        cast.crew.start()
+        self._go_on_until(lambda: cast.crew.is_whole, START_SECONDS, "the workers did not start")
+        self._closing = ()
+        cast.observer.start()
+        cast.feeder.start()
+        self._go_on_until(
+            lambda: cast.observer.is_drained and cast.crew.is_whole and cast.crew.is_taken_over,
+            STALL_SECONDS,
+            "nothing moved any more",
+        )
 
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        while not self._crew.is_ready:
+    def tell(self, closing: Sequence[str]) -> None:
+        """How far something is that the demo waits for."""
+        self._check()
+        self._closing = closing
+        self._show_if_due(time.monotonic())
+
+    def conclude(self, closing: Sequence[str], *, goes_on: bool) -> None:
+        """The last picture; it stays alive until q where somebody watches."""
+        self._closing = closing
+        self._screen.conclude(self._moment())
+        with suppress(Quit):
+            while goes_on and self._screen.is_watched:
+                self._step()
+
+    @property
+    def last_moved_at(self) -> float:
+        return self._moved_at
+
+    def _go_on_until(self, is_over: Callable[[], bool], seconds: float, trouble: str) -> None:
+        self._moved_at = time.monotonic()
+        while not is_over():
             self._step()
-            if time.monotonic() > deadline:
+            if time.monotonic() - self._moved_at > seconds:
                 raise Unavailable(
-                    f"The consumers of the demo shared no partitions within {READY_SECONDS:g} s. "
-                    f"Look at the broker with: forebay doctor"
+                    f"For {seconds:.0f} s {trouble}, so the demo was stopped. The workers' log "
+                    f"says why."
                 )
-
-    def _wait_until_all_is_handled(self) -> None:
-        """Gives up on what does not come, so that it is counted as lost."""
-        handled = -1
-        moved = time.monotonic()
-        while not self._is_all_handled():
-            self._step()
-            self._kill_half_way()
-            if self._crew.handled != handled or not self._crew.has_produced_all:
-                handled, moved = self._crew.handled, time.monotonic()
-            if time.monotonic() - moved > STALL_SECONDS:
-                return
-
-    def _is_all_handled(self) -> bool:
-        if not self._crew.has_produced_all:
-            return False
-        self._crew.catch_up()
-        return self._crew.handled >= self._crew.produced and self._crew.audit().lost == 0
 
     def _step(self) -> None:
         self._check()
-        self._crew.catch_up()
-        self._crew.check()
-        self._tell_takeover()
-        self._screen.look(self.last_event)
+        now = time.monotonic()
+        cast = self._cast
+        for thread in (cast.feeder, cast.observer):
+            if thread.failure is not None:
+                raise thread.failure
+        cast.crew.step(now)
+        cast.world.step(now, cast.observer.answered_at)
+        self._obey(self._screen.keys.pressed(), now)
+        self._look_at_pace(now)
+        self._show_if_due(now)
         time.sleep(LOOK_SECONDS)
 
-    def _kill_half_way(self) -> None:
-        if self._crew.killed is None and self._crew.handled >= self._plan.events / 2:
-            victim = self._crew.kill_the_busiest()
-            self.last_event = f"worker {victim.pid} was killed"
+    def _obey(self, keys: str, now: float) -> None:
+        cast = self._cast
+        for key in keys:
+            match key:
+                case "k":
+                    cast.crew.kill_one(now)
+                case "b":
+                    self._bounce(now)
+                case "f":
+                    self.has_failed_host = True
+                    cast.world.fail_host(OUTAGE_SECONDS)
+                case "q":
+                    raise Quit
 
-    def _tell_takeover(self) -> None:
-        killed = self._crew.killed
-        if killed is None or self._has_told_takeover:
+    def _bounce(self, now: float) -> None:
+        if self._cast.world.kafka is None:
+            self._cast.crew.kill_all(now)  # on embedded every process is the broker
+        self._cast.world.bounce(now)
+
+    def _look_at_pace(self, now: float) -> None:
+        passed = now - self._paced_at
+        if passed < PACE_SECONDS:
             return
-        if first := self._first_takeover(killed):
-            member, after_ms = first
-            partitions = len(killed.ledger.owned & member.ledger.owned)
-            self._has_told_takeover = True
-            self.last_event = (
-                f"worker {killed.pid} was killed; worker {member.pid} took over "
-                f"{partitions} partitions after {after_ms / 1_000:.2f} s"
-            )
+        self._paced_at = now
+        self._pace.look(self._cast.crew.healths_by_process, passed)
+        if self._pace.moved:
+            self._moved_at = now
+        self.peaks.look({**self._cast.crew.process_ids, **self._cast.world.process_ids})
 
-    def _first_takeover(self, killed: Member) -> tuple[Member, float] | None:
-        times = [
-            (member, taken_over_ms(killed.ledger.owned, self._crew.killed_at_ns, member.ledger))
-            for member in self._crew.working_consumers
-        ]
-        known = [(member, after_ms) for member, after_ms in times if after_ms is not None]
-        return min(known, key=lambda pair: pair[1], default=None)
+    def _show_if_due(self, now: float) -> None:
+        self._screen.say(self._cast.latest.take_untold())
+        if now - self._shown_at < self._screen.every_seconds:
+            return
+        self._shown_at = now
+        self._screen.show(self._moment())
 
-    def _outcome(self, seconds: float) -> Outcome:
-        self._tell_takeover()
-        self._screen.draw(self.last_event)
-        killed = self._crew.killed
-        first = self._first_takeover(killed) if killed else None
-        return Outcome(
-            audit=self._crew.audit(),
-            taken_over_ms=first[1] if first else None,
-            seconds=seconds,
-            killed_pid=killed.pid if killed else None,
+    def _moment(self) -> Moment:
+        cast = self._cast
+        return Moment(
+            pace=self._pace,
+            tally=cast.observer.tally,
+            sent=cast.feeder.acknowledged,
+            events=self._events,
+            healths=cast.crew.healths,
+            now_ms=int(time.time() * 1000),
+            latest=cast.latest.sentences(),
+            closing=self._closing,
         )

@@ -1,0 +1,1 @@
+"""What domains do alike with the files their events name: download, cache, upload, record."""

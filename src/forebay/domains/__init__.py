@@ -1,0 +1,1 @@
+"""What the jobs are: declarations over one engine."""

@@ -1,0 +1,84 @@
+"""What the audit of xact looks at, and how far each reader of it had come when it began."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from forebay.broker.port import Broker, Watermarks
+from forebay.core.records import Offset, TopicPartition
+from forebay.domains.xact import tables
+from forebay.domains.xact.settings import XactSettings
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.routes import Route
+from forebay.lakehouse.files.port import Files
+from forebay.lakehouse.tables.port import Table
+from forebay.operations.spans import watermarks_of
+from forebay.operations.unfinished import Unfinished
+from forebay.state.port import Database
+
+INGESTER = "event-ingester"
+DOWNLOAD = "download"
+UPLOAD = "upload"
+WRITERS: Mapping[str, str] = {
+    tables.EVENTS: "event-writer",
+    tables.ATTACHMENTS: "result-processor",
+    tables.FAILED: "failed-writer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlaces:
+    """`tables` by the names in tables.py, None for one that does not exist; `state` None: no ledger
+    is here. Tables must have been opened before the audit, and `files` are those of xact alone.
+    """
+
+    broker: Broker
+    pipeline: Pipeline
+    settings: XactSettings
+    tables: Mapping[str, Table | None]
+    files: Files
+    state: Database | None
+    now_ms: int
+
+    def table(self, name: str) -> Table | None:
+        return self.tables.get(name)
+
+    def watermarks(self, topic: str) -> dict[TopicPartition, Watermarks]:
+        return watermarks_of(self.broker.admin(), topic)
+
+    def route(self, stage: str) -> Route:
+        return next(route for route in self.pipeline.routes if route.stage == stage)
+
+
+class Positions:
+    """Made before anything is read: what moves on meanwhile is then found twice, never lost."""
+
+    def __init__(self, places: AuditPlaces) -> None:
+        self._places = places
+        self.unfinished = Unfinished(places.broker, places.pipeline)
+        self.ingested = self.unfinished.passed(places.route(INGESTER).group)
+        self._stored = {table: self._read(table) for table in WRITERS}
+
+    def stored(self, table: str) -> Mapping[TopicPartition, Offset]:
+        """How far a table's writer has come, as the table itself says."""
+        return self._stored[table]
+
+    def source_of(self, table: str) -> str:
+        topics = self._places.settings.topics
+        return topics.events if table == tables.EVENTS else topics.downloads_results
+
+    def _read(self, table: str) -> dict[TopicPartition, Offset]:
+        opened = self._places.table(table)
+        topic = self.source_of(table)
+        if opened is None or not self._places.watermarks(topic):
+            return {}
+        (described,) = self._places.broker.admin().describe_topics([topic])
+        pipeline = self._places.pipeline
+        stage = WRITERS[table]
+        writers = {f"{pipeline.name}-{stage}", f"{pipeline.group_prefix}-{stage}"}
+        return {
+            TopicPartition(topic, position.source.partition): position.next_offset
+            for position in opened.describe().positions
+            if position.sink in writers
+            and position.source.topic == topic
+            and position.source.incarnation == (described.id or topic)
+        }
