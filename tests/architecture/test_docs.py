@@ -16,6 +16,7 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 _MAKE = re.compile(r"(?:`|^|\$ )make ([a-z][a-z-]*)", re.MULTILINE)
 _CASE = re.compile(r"\bc(\d\d)\b")
+_COUNTED = re.compile(r"`(?P<path>[a-z_/]+\.py)` \((?P<lines>\d+)\)")
 _VARIABLES_READ = (
     re.compile(r"environ\.get\(\s*\"([A-Z_]+)\""),
     re.compile(r"\b_(?:get|chosen)\(\s*\"([A-Z_]+)\""),
@@ -71,6 +72,16 @@ def test_every_variable_that_is_read_is_documented():
 def test_a_variable_of_no_option_is_documented_only_where_somebody_reads_it():
     texts = "".join(path.read_text() for path in modules(PACKAGE))
     assert {name for name in generate.variables() if f'"{name}"' not in texts} == set()
+
+
+def test_the_story_of_a_record_counts_its_lines_rightly():
+    told = {
+        found["path"]: int(found["lines"])
+        for found in _COUNTED.finditer((ROOT / "ARCHITECTURE.md").read_text())
+    }
+    there = {path: len((PACKAGE / path).read_text().splitlines()) for path in told}
+    assert len(told) >= 10
+    assert told == there
 
 
 @pytest.mark.parametrize("path", _documents(), ids=shown)

@@ -86,7 +86,7 @@ def test_a_calm_demo_ends_with_every_key_and_nothing_lost(forebay):
 
 
 def test_a_storm_with_a_killed_worker_loses_and_doubles_nothing(forebay):
-    with forebay.start(*QUIET, "--scenario", "storm", "--events", "150", "--rate", "0") as demo:
+    with forebay.start(*QUIET, "--scenario", "storm", "--events", "80", "--rate", "0") as demo:
         stored = forebay.folder / "demo-data" / "files"
         eventually(lambda: any(path.is_file() for path in stored.rglob("*")), within_seconds=30)
         victims = [pid for pid, part in children_of(demo.pid).items() if part == "records"]

@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PROGRAM, TEST = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+HOW_TO = (ROOT / "docs" / "howto" / "declare-a-pipeline.md").read_text()
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+(TEST,) = re.findall(
+    r"^```python\n(import forebay.testing.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL
+)
 CONSOLE, MOD_CONSOLE = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 

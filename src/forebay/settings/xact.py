@@ -86,7 +86,7 @@ def _check_topic(
 def _group_prefix(values: Values) -> str:
     """A run that writes elsewhere must not share groups with the first, nor take its events."""
     topic_prefix = values.get(options.TOPIC_PREFIX) or ""
-    return values.get(options.GROUP_PREFIX) or f"{topic_prefix}{DOMAIN}"
+    return values.get(options.GROUP_PREFIX) or f"{topic_prefix}{DOMAIN}".replace(".", "-")
 
 
 def _retry(values: Values) -> RetryPolicy:

@@ -237,7 +237,7 @@ def test_a_second_run_writes_elsewhere_and_reads_the_same_events_in_groups_of_it
     names = {name: getattr(xact.topics, name) for name in xact.topics.__slots__}
     assert names.pop("events") == "xact.events.raw"
     assert [name for name in names.values() if not name.startswith("shadow.xact.")] == []
-    assert xact.group_prefix == "shadow.xact"
+    assert xact.group_prefix == "shadow-xact"
 
 
 def test_all_names_of_the_plan_are_taken_together():

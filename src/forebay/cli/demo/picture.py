@@ -44,7 +44,7 @@ def folded(closing: Sequence[str], width: int) -> list[str]:
     return [
         part
         for line in closing
-        for part in wrap(line, max(width, 30), drop_whitespace=True, subsequent_indent=MARGIN)
+        for part in wrap(line, max(width, 30), break_on_hyphens=False, subsequent_indent=MARGIN)
     ]
 
 
