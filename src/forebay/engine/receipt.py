@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from forebay.engine.health import StageHealth
+from forebay.engine.routes import AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ def _places(committed: dict[str, int]) -> str:
         topics.setdefault(topic, []).append((int(partition), offset))
     told = []
     for topic, places in topics.items():
+        if topic.endswith(AGAIN) and not any(offset for _, offset in places):
+            continue  # nothing ever came back
         places.sort()
         numbers = [number for number, _ in places]
         first, last = numbers[0], numbers[-1]

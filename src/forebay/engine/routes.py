@@ -9,6 +9,7 @@ from forebay.engine.stages import RecordStage, SinkStage
 
 SCHEDULER = "retry-scheduler"
 LEDGER = "dlq-handler"
+AGAIN = ".again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def record_route(
     letters = stage.dead_letters or f"{group}.dlq"
     comes_back = bool(tiers) or isinstance(letters, str)
     re_entries = {
-        topic: topic if topic in owns_alone else f"{group}.{topic}.again"
+        topic: topic if topic in owns_alone else f"{group}.{topic}{AGAIN}"
         for topic in (stage.topics if comes_back else ())
     }
     return Route(pipeline, stage.name, group, stage.topics, re_entries, tiers, letters)
