@@ -1,8 +1,10 @@
 """What a stage's author is asked and told between records."""
 
-from engine.stepped import OUT, Shop
+from engine.stepped import INPUT, OUT, Shop
 from forebay.core.errors import Unavailable
 from forebay.core.outcomes import Done, Reject, Retry, Skip
+from forebay.core.records import TopicPartition
+from forebay.engine.doors import LoopOptions
 
 AWAY = Unavailable("The broker is away for a moment.")
 
@@ -101,3 +103,74 @@ def test_a_stage_that_waits_goes_on_polling_so_that_its_group_keeps_it():
     member.consumer.calls.clear()
     member.step(50, seconds=0.5)
     assert member.consumer.calls.count("poll") >= 20
+
+
+def test_a_question_that_fails_keeps_the_stage_waiting_and_says_why():
+    answers = [OSError("the disk is gone"), None]
+
+    def waits_for(shared):
+        answer = answers[0]
+        if answer is not None:
+            raise answer
+
+    shop = Shop(say, stage_options={"waits_for": waits_for})
+    shop.produce(b"done")
+    member = shop.member()
+    member.step(5, seconds=1)
+    assert shop.committed() in {None, 0}
+    (reason,) = member.loop.health(shop.clock.monotonic()).reasons
+    assert "OSError: the disk is gone" in reason
+    answers.pop(0)
+    member.run_until_idle()
+    assert shop.committed() == 1
+
+
+def test_a_rebalance_starts_nothing_of_a_stage_that_waits():
+    handled = []
+    reasons = [None]
+    shop = Shop(
+        lambda record: handled.append(record.value),
+        partitions=2,
+        stage_options={"waits_for": lambda shared: reasons[0]},
+    )
+    shop.produce(b"1", partition=0)
+    member = shop.member(runs_at_once=False)
+    member.step(3, seconds=1)
+    begun = member.executor.begin()
+    reasons[0] = "The cache is full."
+    shop.produce(b"2", partition=1)
+    member.step(2, seconds=1)
+    member.executor.while_waiting = lambda: member.executor.end(*begun)
+    member.loop.revoked([TopicPartition(INPUT, 0)])
+    assert not member.executor.lanes
+    assert handled == [b"1"]
+
+
+def test_dev_mode_keeps_no_record_for_a_hook_that_is_never_told():
+    told = []
+    shop = Shop(say, stage_options={"when_done": lambda records, shared: told.extend(records)})
+    shop.produce(*([b"done"] * 20))
+    by_hand = LoopOptions(by_hand={TopicPartition(INPUT, 0): 0})
+    member = shop.member(by_hand)
+    member.step(30, seconds=1)
+    assert member.loop.counters.handled == 20
+    assert member.loop._done is None
+    assert told == []
+
+
+def test_a_stage_whose_broker_is_away_rests_while_its_handler_runs():
+    shop = Shop(say)
+    shop.produce(b"done")
+    member = shop.member(runs_at_once=False)
+    member.step(3, seconds=1)
+    member.executor.begin()
+    member.consumer.failing = {"poll": AWAY}
+    waits = []
+    for _ in range(200):
+        waits.append(member.loop.step(shop.clock.monotonic()))
+        if waits[-1].until == "records":
+            member.loop.rest(waits[-1])
+            shop.clock.advance(0.001)
+        else:
+            shop.clock.advance(waits[-1].seconds)
+    assert [wait for wait in waits[60:] if wait.until == "records"] == []

@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay import bootstrap
 from forebay.cli.command import DONE, Command
+from forebay.cli.errors import WrongUse
 from forebay.cli.output import print_object, remark, say
 from forebay.cli.payload import one_line
 from forebay.core.envelope import user_headers
@@ -31,6 +32,11 @@ class Screen:
 
 
 def run_in_dev_mode(command: Command, pipeline: Pipeline, until: Until) -> int:
+    if pipeline.name in bootstrap.DOMAINS:
+        raise WrongUse(
+            f"--dev-mode is for your own pipelines: the stages of {pipeline.name} store files by "
+            f"themselves. Nothing was started. Run it with another --dir instead."
+        )
     screen = Screen()
     session = command.session()
     with (

@@ -66,5 +66,15 @@ class Gate:
     def is_closed(self, now: float) -> bool:
         if self._waits_for is not None and now - self._asked_at >= ASK_EVERY_SECONDS:
             self._asked_at = now
-            self.reason = self._waits_for()
+            self.reason = self._answer(self._waits_for)
         return self.reason is not None
+
+    @staticmethod
+    def _answer(ask: Callable[[], str | None]) -> str | None:
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001  a user's function, at the stage's edge
+            return (
+                f"What the stage waits for cannot be asked ({type(error).__name__}: {error}). "
+                f"Nothing is started; it is asked again."
+            )

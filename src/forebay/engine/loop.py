@@ -29,6 +29,7 @@ BELL_SECONDS = 0.002
 QUIET_STEPS = 50  # that brought nothing, while handlers run: then it looks less often
 QUIET_SECONDS = 0.02
 REPORT_SECONDS = 0.005
+LETTER_SECONDS = 0.05
 _PUMP_SECONDS = 0.005
 
 
@@ -57,7 +58,8 @@ class StageLoop:
         self._delay_ms_max = round(max(stage.retry.delays_seconds, default=0.0) * 1000)
         self._dispatch = Dispatch(executor, stage.order_by)
         self._gate = Gate(hooks.waits_for)
-        self._done = DoneRecords(hooks.when_done, self._was_not_told) if hooks.when_done else None
+        when_done = hooks.when_done if self._options.joins_group else None
+        self._done = DoneRecords(when_done, self._was_not_told) if when_done else None
         resolved = self._resolved if self._done is None else self._resolved_and_to_tell
         self._settler = Settler(destination, doors.producer, doors.clock, self.counters, resolved)
         self._overdue = Overdue(
@@ -220,7 +222,7 @@ class StageLoop:
             self._executor.wait(_PUMP_SECONDS)
             self._settle()
             self._push()
-            self._dispatch.hand_out(len(self.held))
+            self._start_what_may(self._now)
 
     def _drop_queue(self) -> None:
         for held in self.held:
@@ -266,9 +268,14 @@ class StageLoop:
 
     def _hand_out(self, now: float) -> None:
         if self._one_by_one is not None:
-            if self.is_stopping or self._one_by_one.step(self.held, now):
+            if self.is_stopping or self._gate.is_closed(now):
+                return
+            if self._one_by_one.step(self.held, now):
                 return
             self._one_by_one = None
+        self._start_what_may(now)
+
+    def _start_what_may(self, now: float) -> None:
         if not self._gate.is_closed(now):
             self._dispatch.hand_out(len(self.held))
 
@@ -371,17 +378,21 @@ class StageLoop:
                 self._commits.commit_now(self.held)
             self.is_over = True
 
+    def _may_take(self, now: float) -> bool:
+        """A poll would bring something, or wait; else it would come back at once."""
+        return not (self.is_stopping or self._intake.is_waiting(now)) and self._pauses.room() > 0
+
     def _what_to_wait_for(self, now: float) -> Wait:
         if self._executor.finished or self._brought:
             return Wait("finished", 0.0)
         if self._dispatch.running:
-            may_take = not self.is_stopping and self._pauses.room() > 0
-            if self._quiet_steps > QUIET_STEPS and may_take:
-                return Wait("records", QUIET_SECONDS)
-            return Wait("finished", BELL_SECONDS)
+            is_quiet = self._quiet_steps > QUIET_STEPS and self._may_take(now)
+            return Wait("records", QUIET_SECONDS) if is_quiet else Wait("finished", BELL_SECONDS)
+        if self._settler.waits_for_letters_alone:
+            return Wait("finished", LETTER_SECONDS)
         if self._settler.open:
             return Wait("reports", REPORT_SECONDS)
-        if self.is_stopping or self._intake.is_waiting(now) or self._pauses.room() <= 0:
+        if not self._may_take(now):
             return Wait("finished", IDLE_SECONDS)
         return Wait("records", self._options.idle_seconds)
 

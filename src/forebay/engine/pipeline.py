@@ -120,7 +120,11 @@ class Pipeline:
         if isinstance(stage, SinkStage):
             return sink_route(self.name, self.group_prefix, stage)
         readers = Counter(topic for other in self.stages for topic in other.topics)
-        alone = frozenset(topic for topic in self.topics if readers[topic] == 1)
+        alone = frozenset(
+            name
+            for name, topic in self.topics.items()
+            if readers[name] == 1 and not topic.read_by_others
+        )
         return record_route(self.name, self.group_prefix, stage, owns_alone=alone)
 
     @property

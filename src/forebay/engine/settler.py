@@ -183,6 +183,11 @@ class Settler:
     def has_unsent(self) -> bool:
         return bool(self._waiting or self._letters)
 
+    @property
+    def waits_for_letters_alone(self) -> bool:
+        """For their batch, or for a file that cannot be written: no report will come."""
+        return 0 < len(self._letters) == self.open
+
     def _succeed(self, settlement: Settlement, outcome: Done | Skip) -> None:
         if isinstance(outcome, Skip):
             self._counters.skipped += 1

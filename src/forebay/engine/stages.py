@@ -29,11 +29,15 @@ MONTH_MS = 30 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that the pipeline owns: `run` creates it."""
+    """A topic that the pipeline owns: `run` creates it.
+
+    `read_by_others`: retries never come back on it, even where one stage alone reads it here.
+    """
 
     name: str
     partitions: int = 4
     retention_ms: int | None = WEEK_MS
+    read_by_others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from forebay.broker.port import Broker, Consumer, Report
+from forebay.broker.port import Broker, Consumer, Report, Watermarks
 from forebay.broker.settings import ConsumerSettings
 from forebay.core.errors import OffsetOutOfRange, Unavailable
 from forebay.core.records import CommittedOffset, Record, TopicPartition
@@ -60,7 +60,9 @@ def read(consumer: Consumer, count: int) -> list[Record]:
 def read_from_start(broker: Broker, partitions: Collection[TopicPartition]) -> list[Record]:
     """All that is there now."""
     consumer = broker.consumer(None)
-    watermarks = broker.admin().watermarks(partitions)
+    watermarks = eventually(
+        lambda: _watermarks(broker, partitions), within_seconds=PATIENCE_SECONDS
+    )
     consumer.assign({partition: low for partition, (low, _) in watermarks.items()})
     records: list[Record] = []
 
@@ -71,6 +73,16 @@ def read_from_start(broker: Broker, partitions: Collection[TopicPartition]) -> l
     eventually(done, within_seconds=PATIENCE_SECONDS)
     consumer.close()
     return records
+
+
+def _watermarks(
+    broker: Broker, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, Watermarks] | None:
+    """Not yet, where a broker that was away has not found its leaders again."""
+    try:
+        return broker.admin().watermarks(partitions)
+    except Unavailable:
+        return None
 
 
 def values(records: Iterable[Record]) -> list[bytes | None]:

@@ -113,7 +113,7 @@ def _sink_stages(settings: XactSettings) -> list[Stage]:
 def topics_of(settings: XactSettings) -> list[Topic]:
     names = settings.topics
     return [
-        Topic(names.events, partitions=12),
+        Topic(names.events, partitions=12, read_by_others=True),
         Topic(names.downloads_pending, partitions=12),
         Topic(names.downloads_cached, partitions=12),
         Topic(names.downloads_results, partitions=6),
