@@ -13,7 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from azurite.server import missing as azurite_missing
 from forebay.broker.kafka.trial import missing as kafka_missing
-from torture.xact_campaign import STEPS, Campaign, Plan
+from torture.xact_campaign import LOCAL_STEPS, STEPS, Campaign, Plan
 from torture.xact_world import world_of
 
 SHORT_SECONDS = 30
@@ -55,6 +55,7 @@ def torture(broker: str, seed: int, seconds: float) -> dict[str, Any]:
         causes = world.causes()
         log = world.log.read_text(errors="replace")[-3000:]
     wanted = (*COMMON, *OUTSIDE[broker], *STEPS)
+    wanted += LOCAL_STEPS if broker == "embedded" else ()
     if not audit["ok"]:
         print(f"  the log of {broker} ends with:\n{log}")
     return {

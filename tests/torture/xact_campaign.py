@@ -26,16 +26,14 @@ from forebay.simulator.scenarios import SimulatedEvent, script
 from forebay.simulator.truth import Expected, expected
 from torture.xact_world import World
 
-CHANCE = 0.002
+CHANCE = 0.003
 EVENTS_PER_SECOND = 60
 DRAIN_SECONDS = 240.0
 SETTLE_ROUNDS = 12
 DISK_FULL_SECONDS = 3.0
 SCENARIO = "storm"
-STEPS = (
-    *("download_begun", "download_published", "upload_linked", "cached_file_dropped"),
-    *("table_rows_written", "table_committed"),
-)
+STEPS = ("download_begun", "download_published", "upload_begun", "cached_file_dropped")
+LOCAL_STEPS = ("upload_linked", "table_rows_written", "table_committed")
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ class Campaign:
     def _hurt(self) -> None:
         deeds: list[Callable[[], str | None]] = [
             *(self._kill_a_child, self._kill_all, self._freeze_a_child, self._fail_the_host),
-            *(self._fill_the_cache, self._start_a_second, self.world.bounce),
+            *(self._fill_the_cache, self._start_a_second, self.world.bounce, self.world.bounce),
         ]
         deadline = time.monotonic() + self.plan.seconds
         turn = 0

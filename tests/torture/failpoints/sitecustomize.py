@@ -26,9 +26,13 @@ def _step(event, given):
         case "os.link":
             return "upload_linked"
         case "os.remove":
-            name = _text(given[0]).rpartition("/")[2]
-            return "cached_file_dropped" if len(name) == 32 else None
+            return "cached_file_dropped" if _is_cached(_text(given[0])) else None
     return None
+
+
+def _is_cached(path):
+    name = path.rpartition("/")[2]
+    return len(name) == 32 and name.isalnum()
 
 
 def _opened(path):
@@ -38,7 +42,7 @@ def _opened(path):
         return "table_rows_written"
     if path.endswith(".json") and "_delta_log" in path:
         return "table_committed"
-    return None
+    return "upload_begun" if _is_cached(path) else None
 
 
 def _die_at(event, given):
