@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
@@ -9,6 +10,7 @@ import orjson
 from forebay.core.errors import Unusable
 
 STORAGE = "https://storage.azure.com"
+READ_AGAIN = timedelta(minutes=5)
 _FABRIC = ".fabric.microsoft.com"
 
 
@@ -28,7 +30,12 @@ class AzureSettings:
 
 def storage_options(azure: AzureSettings, url: str) -> dict[str, str]:
     """As clients of Azure Storage take them. Asked for at each opening: tokens are renewed."""
-    options = _credential(azure)
+    return _credential(azure) | place_options(azure, url)
+
+
+def place_options(azure: AzureSettings, url: str) -> dict[str, str]:
+    """Without a credential, for a client that asks for one whenever it needs it."""
+    options: dict[str, str] = {}
     if azure.account_name:
         options["account_name"] = azure.account_name
     if azure.endpoint:
@@ -73,6 +80,11 @@ def read_token(path: Path, resource: str = STORAGE) -> str:
         ) from problem
     found = {str(name).rstrip("/"): token for name, token in tokens.items()}
     return _some(str(found.get(resource, "")), path, resource)
+
+
+def read_token_now(path: Path, now: datetime | None = None) -> tuple[str, datetime]:
+    """And until when a client may keep it: the file is renewed before its token ends."""
+    return read_token(path), (now or datetime.now(UTC)) + READ_AGAIN
 
 
 def _some(token: str, path: Path, resource: str) -> str:

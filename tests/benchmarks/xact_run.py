@@ -105,8 +105,8 @@ class XactPlace:
             stderr=log,
         )
 
-    def run_until_idle(self, within_seconds: float) -> None:
-        process = self.run("--until", "idle")
+    def run_until_idle(self, within_seconds: float, *options: str) -> None:
+        process = self.run("--until", "idle", *options)
         try:
             code = process.wait(within_seconds)
         except subprocess.TimeoutExpired:

@@ -1,11 +1,18 @@
 """Who we are to Azure Storage."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from forebay.core.errors import Unusable
-from forebay.identity import AzureSettings, read_token, storage_options
+from forebay.identity import (
+    AzureSettings,
+    place_options,
+    read_token,
+    read_token_now,
+    storage_options,
+)
 
 ONELAKE = "abfss://workspace@onelake.dfs.fabric.microsoft.com/item.Lakehouse/Files"
 ACCOUNT = "abfss://files@account.dfs.core.windows.net/xact"
@@ -49,6 +56,21 @@ def test_a_renewed_token_is_used_at_the_next_opening(token_file):
     assert storage_options(azure, ACCOUNT)["bearer_token"] == "old"
     token_file("new")
     assert storage_options(azure, ACCOUNT)["bearer_token"] == "new"
+
+
+def test_who_asks_whenever_a_token_is_needed_gets_the_one_of_that_moment(token_file):
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    path = token_file("old")
+    assert read_token_now(path, now) == ("old", datetime(2026, 1, 1, 12, 5, tzinfo=UTC))
+    token_file("new")
+    token, until = read_token_now(path)
+    assert token == "new"
+    assert until > datetime.now(UTC)
+
+
+def test_a_client_that_asks_for_its_tokens_is_given_none_to_keep(token_file):
+    azure = AzureSettings(token_file=token_file("t"), account_name="a")
+    assert place_options(azure, ONELAKE) == {"account_name": "a", "use_fabric_endpoint": "true"}
 
 
 def test_a_token_file_comes_before_a_principal(token_file):

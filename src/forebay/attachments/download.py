@@ -69,6 +69,6 @@ async def _refreshed(link: Link, tools: DownloadTools) -> Link:
         raise DownloadFailed(
             "expired",
             "The link has expired and its sender gives no other. It is not tried again; ask the "
-            "sender to send the event again.",
+            "sender to send the event with a fresh link.",
         )
     return replace(link, url=url, refreshes=link.refreshes + 1)

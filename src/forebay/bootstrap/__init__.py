@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, assert_never
 
+from forebay.bootstrap.aside import KEEPERS, ToldSpill, told_expired
 from forebay.bootstrap.state import LazyState, open_database
 from forebay.bootstrap.tables import open_delta_sink, open_table, table_location
 from forebay.broker.port import Admin, Broker, BrokerDescription, Consumer, Finding, Producer
@@ -20,7 +21,7 @@ from forebay.broker.settings import (
 from forebay.core.errors import Unusable
 from forebay.core.sinks import Sink
 from forebay.engine.assembly import Site, ledger_stages
-from forebay.engine.dead_letters import LetterFile
+from forebay.engine.dead_letters import LetterFile, Spill
 from forebay.engine.doors import ExpiredRange
 from forebay.engine.ledger_sink import LedgerSink
 from forebay.engine.ledger_spill import LedgerSpill
@@ -120,10 +121,24 @@ def domain_pipeline(name: str, settings: Settings, emit: Emit) -> Pipeline | Non
 
 
 @contextmanager
-def open_site(settings: Settings, broker: Broker, emit: Emit) -> Iterator[Site]:
-    """What a pipeline needs around it, without the ledger's database before it is wanted."""
+def open_site(
+    settings: Settings, broker: Broker, emit: Emit, *, part: str = "all"
+) -> Iterator[Site]:
+    """What a pipeline needs around it, without the ledger's database before it is wanted.
+
+    `part`: what of the pipeline runs here. State belongs to one process, so others say what they
+    write down.
+    """
     with ExitStack() as closing:
         state = LazyState(settings.state_file, closing)
+
+        def open_spill(pipeline: Pipeline) -> Spill:
+            spill = LedgerSpill(state.open, ledger_stages(pipeline))
+            return spill if part in KEEPERS else ToldSpill(spill, settings.state_file, emit)
+
+        def expired(range_: ExpiredRange) -> None:
+            _record_expired(range_, state.open())
+
         yield Site(
             broker=broker,
             clock=SystemClock(),
@@ -133,8 +148,10 @@ def open_site(settings: Settings, broker: Broker, emit: Emit) -> Iterator[Site]:
             ),
             open_letter_file=_open_letter_file,
             open_ledger=lambda pipeline: _open_ledger(pipeline, state.open()),
-            open_spill=lambda pipeline: LedgerSpill(state.open, ledger_stages(pipeline)),
-            expired=lambda expired: _record_expired(expired, state.open()),
+            open_spill=open_spill,
+            expired=(
+                expired if part in KEEPERS else told_expired(expired, settings.state_file, emit)
+            ),
             consumer=settings.consumer,
         )
 

@@ -52,7 +52,7 @@ class RunChild(WorkingCommand):
         )
         with (
             session.broker() as broker,
-            bootstrap.open_site(session.settings, broker, session.emit) as site,
+            bootstrap.open_site(session.settings, broker, session.emit, part=self.part) as site,
         ):
             run = PipelineRun(pipeline, site, part=self.part, until=until, options=options)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; we are told

@@ -58,6 +58,10 @@ DrainOption = Annotated[
     str, Option("--drain", metavar="TIME", help="How long what runs may take to end (30s).")
 ]
 
+HealthHostOption = Annotated[
+    str | None, Option("--health-host", metavar="HOST", help="0.0.0.0 lets other machines ask.")
+]
+
 
 @dataclass(frozen=True)
 class Run(WorkingCommand):
@@ -90,6 +94,7 @@ class Run(WorkingCommand):
     health_port: Annotated[
         int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
     ] = 0
+    health_host: HealthHostOption = None
 
     def run(self) -> int:
         pipeline = load_pipeline(self.reference, self.session())
@@ -135,7 +140,7 @@ def _supervised(
         with HealthServer(
             lambda: vitals(supervisor.healths(), supervisor.absent),
             command.health_port or session.settings.health.port,
-            session.settings.health.host,
+            command.health_host or session.settings.health.host,
         ) as server:
             remark(f"health {server.url}/health")
             try:

@@ -15,6 +15,7 @@ from forebay.cli.loading import load_pipeline
 from forebay.cli.output import remark
 from forebay.cli.run import (
     DrainOption,
+    HealthHostOption,
     Reference,
     Run,
     UntilOption,
@@ -54,10 +55,7 @@ class Worker(WorkingCommand):
     health_port: Annotated[
         int, Option("--health-port", metavar="PORT", help="For /health; 0 takes a free one.")
     ] = 0
-    health_host: Annotated[
-        str | None,
-        Option("--health-host", metavar="HOST", help="0.0.0.0 lets other machines ask."),
-    ] = None
+    health_host: HealthHostOption = None
 
     def run(self) -> int:
         if self.stage is None:
@@ -70,7 +68,7 @@ class Worker(WorkingCommand):
         options = LoopOptions(drain_seconds=duration_ms(self.drain) / 1000)
         with (
             session.broker() as broker,
-            bootstrap.open_site(session.settings, broker, session.emit) as site,
+            bootstrap.open_site(session.settings, broker, session.emit, part=self.stage) as site,
         ):
             prepare(pipeline, broker, foreign_too=session.owns_broker)
             run = PipelineRun(pipeline, site, part=self.stage, until=until, options=options)
@@ -109,6 +107,7 @@ class Worker(WorkingCommand):
             until=self.until,
             drain=self.drain,
             health_port=self.health_port,
+            health_host=self.health_host,
         )
         plans = [ChildPlan(stage, copy) for copy in range(self.count)]
         return supervise(asked, pipeline, until, plans)

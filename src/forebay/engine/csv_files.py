@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -75,6 +75,15 @@ def try_lock(descriptor: int, seconds: float) -> None:
         time.sleep(_LOOK_AGAIN_SECONDS)
 
 
+@contextmanager
+def held_lock(descriptor: int, seconds: float) -> Iterator[None]:
+    try_lock(descriptor, seconds)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def is_in_place(descriptor: int, path: Path) -> bool:
     """Whether the path still names this file: it is rotated by renaming."""
     try:
@@ -101,6 +110,23 @@ def write_all(descriptor: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def append_all(descriptor: int, content: bytes, end: int) -> None:
+    """All of it, durably, or none: what was there before ended at `end`."""
+    try:
+        write_all(descriptor, content)
+        os.fsync(descriptor)
+    except OSError:
+        cut_back(descriptor, end)
+        raise
+
+
+def cut_back(descriptor: int, end: int) -> None:
+    """Takes off what is behind it. A file that was truncated meanwhile does not grow."""
+    with suppress(OSError):
+        if os.fstat(descriptor).st_size > end:
+            os.ftruncate(descriptor, end)
 
 
 def sync_folder(folder: Path) -> None:

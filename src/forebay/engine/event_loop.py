@@ -55,7 +55,7 @@ class AsyncExecutor:
         self._inbox: deque[WorkLane] = deque()
         self._parked: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bell = Bell()
+        self._bell = Bell(lambda: len(self._inbox) > workers // 2)
         self._is_called = False
         self._is_closed = False
         self.capacity = 2 * workers
@@ -139,5 +139,4 @@ class AsyncExecutor:
         if self._is_closed:
             return
         self.finished.append(finished)
-        if self._bell.is_awaited:
-            self._bell.ring()
+        self._bell.tell()

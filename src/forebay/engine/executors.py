@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol
 
@@ -21,12 +21,22 @@ class Finished(NamedTuple):
 
 
 class Bell:
-    """Wakes the one that waits. It is rung only for who said that it sleeps."""
+    """Wakes the one that waits. It is rung only for who said that it sleeps.
 
-    def __init__(self) -> None:
+    While workers have plenty to do, the engine need not hear of each end: it looks by itself after
+    its short wait, and takes many at once.
+    """
+
+    def __init__(self, have_plenty: Callable[[], bool] = lambda: False) -> None:
         self._asleep = threading.Lock()
         self._asleep.acquire()
+        self._have_plenty = have_plenty
         self.is_awaited = False
+
+    def tell(self) -> None:
+        """Something has finished."""
+        if self.is_awaited and not self._have_plenty():
+            self.ring()
 
     def ring(self) -> None:
         if self.is_awaited:
@@ -87,8 +97,7 @@ def run_lane(
         lane.running = None
         is_end = not remaining or not lane.waiting or work.is_fenced
         finished.append(Finished(lane, work, is_end))
-        if bell.is_awaited:
-            bell.ring()
+        bell.tell()
         if is_end:
             break
     return work
@@ -132,7 +141,7 @@ class ThreadExecutor:
         self._handler = handler
         self._name = name
         self._lanes: SimpleQueue[WorkLane | None] = SimpleQueue()
-        self._bell = Bell()
+        self._bell = Bell(lambda: self._lanes.qsize() > threads // 2)
         self._threads = threads
         self.capacity = 2 * threads
         self.finished: deque[Finished] = deque()

@@ -6,11 +6,10 @@ the one that its path names.
 """
 
 import csv
-import fcntl
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +17,12 @@ from forebay.core.errors import AccessDenied, ForebayError, Full, Unavailable, U
 from forebay.engine.csv_files import (
     LINE_END,
     NO_ROOM,
+    append_all,
     as_text,
+    held_lock,
     is_in_place,
     mend_end,
     sync_folder,
-    try_lock,
 )
 from forebay.engine.csv_values import ENCODING, as_lines
 from forebay.engine.dead_letters import DeadLetter
@@ -31,6 +31,11 @@ from forebay.engine.letter_rows import COLUMNS, FiledLetter, letter_in, row_of
 LOCK_SECONDS = 0.5
 
 _HEAD = as_lines([COLUMNS])
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+class Locked(Unavailable):
+    """By somebody who lets go of it soon."""
 
 
 class CsvLetters:
@@ -46,14 +51,17 @@ class CsvLetters:
         if not letters:
             return
         lines = as_lines(row_of(letter) for letter in letters)
-        with self._locked() as descriptor:
-            try:
-                end = self._sound_end(descriptor)
-                content = lines if end else _HEAD + lines
-                self._append(descriptor, content, end)
-            except OSError as error:
-                raise _trouble(self._path, error) from error
-            self._left_behind = _size_and_time(descriptor)
+        try:
+            with self._locked() as descriptor:
+                self._append(descriptor, lines)
+                self._left_behind = _size_and_time(descriptor)
+        except BlockingIOError as error:
+            raise Locked(
+                f"{self._path} is locked by another process. Its dead letters were not written. "
+                f"See what holds it: fuser {self._path.name}."
+            ) from error
+        except OSError as error:
+            raise _trouble(self._path, error) from error
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -62,23 +70,20 @@ class CsvLetters:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
+        """Not waited for longer than a moment: who waits here polls no broker."""
         while True:
             descriptor = self._open()
-            self._lock(descriptor)
-            if is_in_place(descriptor, self._path):
-                break
+            with held_lock(descriptor, LOCK_SECONDS):
+                if is_in_place(descriptor, self._path):
+                    yield descriptor
+                    return
             self.close()
-        try:
-            yield descriptor
-        finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _open(self) -> int:
         if self._descriptor is None:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                self._descriptor = os.open(self._path, flags, 0o600)
+                self._descriptor = os.open(self._path, _FLAGS, 0o600)
             except OSError as error:
                 raise AccessDenied(
                     f"The dead-letter file {self._path} cannot be opened for writing "
@@ -86,16 +91,6 @@ class CsvLetters:
                     f"or choose another file."
                 ) from error
         return self._descriptor
-
-    def _lock(self, descriptor: int) -> None:
-        """Not for longer than a moment: who waits here polls no broker."""
-        try:
-            try_lock(descriptor, LOCK_SECONDS)
-        except BlockingIOError as error:
-            raise Unavailable(
-                f"{self._path} is locked by another process. Its dead letters are held, nothing "
-                f"is lost; it is tried again. See what holds it: fuser {self._path.name}."
-            ) from error
 
     def _sound_end(self, descriptor: int) -> int:
         """Where the next row goes: what a killed writer left half done is taken off before."""
@@ -111,23 +106,19 @@ class CsvLetters:
         if not head.startswith(first):
             raise Unusable(
                 f"{self._path} has other columns than a dead-letter file ({', '.join(COLUMNS)}). "
-                f"Its dead letters are held, nothing was written. Move the file away, or choose "
-                f"another one."
+                f"Nothing was written. Move the file away, or choose another one."
             )
 
-    def _append(self, descriptor: int, content: bytes, end: int) -> None:
+    def _append(self, descriptor: int, lines: bytes) -> None:
         """All of it or none."""
-        try:
-            written = 0
-            while written < len(content):
-                written += os.pwrite(descriptor, content[written:], end + written)
-            os.fsync(descriptor)
-            if end == 0:
-                sync_folder(self._path.parent)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(descriptor, end)
-            raise
+        end = self._sound_end(descriptor)
+        content = lines if end else _HEAD + lines
+        append_all(descriptor, content, end)
+        if os.fstat(descriptor).st_size < end + len(content):  # truncated from outside meanwhile
+            os.ftruncate(descriptor, 0)
+            append_all(descriptor, _HEAD + lines, 0)
+        if end == 0:
+            sync_folder(self._path.parent)
 
 
 class LettersRead(NamedTuple):
@@ -169,10 +160,9 @@ def _size_and_time(descriptor: int) -> tuple[int, int]:
 def _trouble(path: Path, error: OSError) -> ForebayError:
     if error.errno in NO_ROOM:
         return Full(
-            f"There is no room for dead letters in {path} ({error.strerror}). They are held, "
-            f"nothing is lost; it is tried again. Free space."
+            f"There is no room for dead letters in {path} ({error.strerror}). None was written. "
+            f"Free space."
         )
     return Unavailable(
-        f"Dead letters cannot be written to {path} ({error.strerror}). They are held, nothing is "
-        f"lost; it is tried again. Look at the disk."
+        f"Dead letters cannot be written to {path} ({error.strerror}). Look at the disk."
     )

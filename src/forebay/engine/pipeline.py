@@ -366,6 +366,12 @@ def _check_delta_table(stage: SinkStage, table: DeltaTable) -> None:
             f"Sink {stage.name}: {missing[0]}, which its table is partitioned by, is none of its "
             f"columns ({', '.join(stage.columns or ()) or 'none'})."
         )
+    binary = [name for name in table.partition_by if (stage.columns or {})[name] is bytes]
+    if binary:
+        raise InvalidRequest(
+            f"Sink {stage.name}: {binary[0]}, which its table is partitioned by, holds bytes, and "
+            f"a partition has a text for its name; partition by a column of another type."
+        )
 
 
 def _checked_name(what: str, name: str) -> str:

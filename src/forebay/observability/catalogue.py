@@ -26,6 +26,8 @@ EventName: TypeAlias = Literal[
     "files.torn_replaced",
     "group.member_expelled",
     "handler.said",
+    "ledger.gap_aside",
+    "ledger.letter_aside",
     "partition.expired",
     "record.timed_out",
     "redelivery.held",
@@ -146,6 +148,19 @@ EVENTS: Mapping[EventName, Event] = MappingProxyType(
             "info",
             "{text}",
             *("text", "details", "pipeline", "stage", "topic", "partition", "offset", "attempt"),
+        ),
+        "ledger.gap_aside": _event(
+            "warning",
+            "That offsets {from_offset} to {to_offset} of {topic}[{partition}] expired unread was "
+            "written into {state_file} of this worker; an audit where the ledger is does not see "
+            "it, if that is another file.",
+            *("consumer_group", "topic", "partition", "from_offset", "to_offset", "state_file"),
+        ),
+        "ledger.letter_aside": _event(
+            "warning",
+            "Dead letter {letter_id} is larger than {topic} takes. It was written into "
+            "{state_file} of this worker; forebay dlq finds it only with that file.",
+            *("letter_id", "topic", "state_file"),
         ),
         "partition.expired": _event(
             "error",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from string import Formatter
 from threading import Lock
 from typing import TextIO
@@ -83,5 +84,10 @@ def _redacted(line: Line) -> Line:
 
 
 def _sentence(template: str, fields: Mapping[str, object]) -> str:
-    names = {name for _, name, _, _ in Formatter().parse(template) if name}
-    return template.format(**{name: spoken(fields.get(name, "?")) for name in names})
+    return template.format(**{name: spoken(fields.get(name, "?")) for name in _names(template)})
+
+
+@cache
+def _names(template: str) -> frozenset[str]:
+    """Of the sentences of the catalogue, which are few."""
+    return frozenset(name for _, name, _, _ in Formatter().parse(template) if name)

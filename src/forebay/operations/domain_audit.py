@@ -21,7 +21,7 @@ FINDINGS_TOLD_MAX = 1_000
 
 
 class Problem(NamedTuple):
-    """`detail` is a sentence; a link is told without its query, which holds its signature."""
+    """`detail` is a sentence. A link is told by its host and fingerprint: the rest is a secret."""
 
     kind: Kind
     detail: str

@@ -32,7 +32,10 @@ def next_hop(original: str, hop: Hop, redirect: Redirect, rules: HostRules) -> H
     if not redirect.location:
         raise _refused("redirect_refused", f"{host} redirects without saying where", status)
     check_text(redirect.location)
-    url = urljoin(hop.url, redirect.location)
+    try:
+        url = urljoin(hop.url, redirect.location)
+    except ValueError:
+        raise _refused("redirect_refused", f"{host} redirects to what is no link", status) from None
     target = check_url(url, rules)
     if hop.target.scheme == "https" and target.scheme == "http":
         raise UrlRefused(

@@ -127,8 +127,9 @@ def _judge(scheme: str, place: str, rules: HostRules) -> Authority:
     if not rules.allows(host):
         raise UrlRefused(
             "host_refused",
-            f"{host} is no host that links may lead to. It is not tried again; if it is to be "
-            f"trusted, add it to the allowed hosts and replay.",
+            f"{host} is no host that links may lead to. It is not tried again. If it is to be "
+            f"trusted, add it to the allowed hosts; then replay its dead letter, or where there is "
+            f"none have the event sent again.",
         )
     return Authority(scheme, host, port)
 

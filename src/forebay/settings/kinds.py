@@ -23,6 +23,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}\Z")
 _SIZE = re.compile(r"([0-9]{1,15})\s*(KiB|MiB|GiB|TiB)?\Z")
 _SIZE_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _HOST = re.compile(r"\.?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path makes one slash of two
 _FILE_TYPE = re.compile(r"[a-z0-9]{1,10}\Z")
 
 
@@ -169,6 +170,8 @@ class Folder:
 
     def read(self, raw: object) -> Path:
         path = raw if isinstance(raw, Path) else Path(_text(raw))
+        if _SCHEME.match(str(path)):
+            raise Misfit("a URL and no folder of this machine")
         return path.expanduser()
 
 

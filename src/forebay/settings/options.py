@@ -281,7 +281,7 @@ FILE_TYPES = Option(
 FOLLOW_REDIRECTS = Option(
     "xact.follow_redirects",
     YesNo(),
-    "Whether a host may send us to another one of the list",
+    "Whether a host may send us to another address of its own; to another host it never may",
     _XACT.follow_redirects,
 )
 SEEN_WINDOW = Option(
@@ -314,7 +314,7 @@ XACT_PATH: Option[str | None] = Option(
 CACHE_DIR: Option[Path | None] = Option(
     "storage.cache_dir",
     Folder(),
-    "Where files wait between download and upload",
+    "Where files wait between download and upload: a folder of this machine, or a shared volume",
     None,
     ("CACHE_DIR",),
     otherwise="`cache` in `dir`",

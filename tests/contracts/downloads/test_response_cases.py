@@ -80,6 +80,15 @@ def test_a_redirect_without_a_place_is_refused(case, place):
     assert told(refused(place, says(redirect(None)))) == ("redirect_refused", "permanent")
 
 
+@pytest.mark.parametrize("case", [pytest.param(44, id="case-44-unreadable")])
+@pytest.mark.parametrize("location", ["http" + "://[x", "//[::1", "https" + "://[v1.x]/a"])
+def test_a_redirect_to_what_is_no_link_is_refused(case, place, location):
+    failed = refused(place, says(redirect(location)))
+    assert failed.category == "permanent"
+    assert failed.kind in {"redirect_refused", "invalid_host"}
+    assert len(place.host.requests) == 1
+
+
 @pytest.mark.parametrize("case", [pytest.param(44, id="case-44-asked")])
 @pytest.mark.parametrize(
     ("status", "expected"),

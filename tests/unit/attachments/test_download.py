@@ -120,7 +120,7 @@ def test_a_link_is_not_renewed_for_ever(cache):
 
 def test_a_sender_without_another_link_ends_the_attachment_with_a_sentence(cache):
     strategy = Strategy(None)
-    with pytest.raises(DownloadFailed, match="gives no other") as failed:
+    with pytest.raises(DownloadFailed, match=r"gives no other.+with a fresh link") as failed:
         run(Link(EXPIRED, context={"media": "m1"}), Host(), strategy, cache)
     assert failed.value.category == "permanent"
 

@@ -13,6 +13,7 @@ from forebay.core.errors import InvalidName, InvalidRequest
 from forebay.core.retries import RetryPolicy
 from forebay.engine.stages import DeltaTable, RecordStage, RowFile, SinkStage, SqlTable, Topic
 
+BY_ID = DeltaTable("orders", partition_by=("id",))
 ROWS = {"file": "rows.ndjson"}
 TABLE = "sqlite:///rows.db?table=orders"
 
@@ -180,6 +181,10 @@ IMPOSSIBLE = {
     "a Delta table that adds, with a key": (delta("orders", key=("id",)), "takes no key"),
     "a Delta table that replaces, without one": (delta("orders", mode="upsert"), "key none"),
     "a Delta table by what is no column": (delta("orders", partition_by=("day",)), "day"),
+    "a Delta table by bytes": (
+        lambda: Pipeline("p").sink("in", target=BY_ID, columns={"id": bytes})(handle),
+        "holds bytes",
+    ),
     "a Delta table without columns": (
         lambda: Pipeline("p").sink("in", table="orders")(handle),
         "columns",

@@ -20,7 +20,7 @@ from forebay.core.errors import AccessDenied, Full, Unavailable, Unusable
 from forebay.core.records import Record
 from forebay.engine.csv_values import as_lines
 from forebay.engine.dead_letters import DeadLetter
-from forebay.engine.letter_file import CsvLetters, read_letters
+from forebay.engine.letter_file import CsvLetters, Locked, read_letters
 from forebay.engine.letter_rows import COLUMNS, letter_of, row_of
 from forebay.testing.waiting import eventually
 from unit.engine.letter_writer import FAILED_MS, dead
@@ -202,7 +202,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_batch_keeps_none_of_it(letters, pa
     letters.write([dead(0)])
     before = path.read_bytes()
     batch = [dead(number) for number in range(1, 50)]
-    with room_for(len(before) + 1_000), pytest.raises(Full, match="held, nothing is lost"):
+    with room_for(len(before) + 1_000), pytest.raises(Full, match="None was written"):
         letters.write(batch)
     assert path.read_bytes() == before
     letters.write(batch)
@@ -274,10 +274,38 @@ def test_a_lock_that_another_holds_is_waited_for_a_moment_only(letters, path):
     letters.write([dead(0)])
     with path.open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match="locked by another process"):
+        with pytest.raises(Locked, match="locked by another process"):
             letters.write([dead(1)])
     letters.write([dead(1)])
     assert offsets_in(path) == ([0, 1], 0)
+
+
+def test_a_place_that_cannot_be_looked_at_any_more_is_told_in_a_sentence(letters, path):
+    letters.write([dead(0)])
+    kept = path.rename(path.with_suffix(".kept"))
+    path.symlink_to(path.name)
+    with pytest.raises(Unavailable, match="Look at the disk"):
+        letters.write([dead(1)])
+    kept.replace(path)
+    letters.write([dead(1)])
+    assert offsets_in(path) == ([0, 1], 0)
+
+
+class TruncatedUnderIts(CsvLetters):
+    """By a rotation that copies and truncates: it asks for no lock."""
+
+    def _sound_end(self, descriptor):
+        end = super()._sound_end(descriptor)
+        os.truncate(descriptor, 0)
+        return end
+
+
+def test_a_file_truncated_while_it_is_written_has_no_hole_and_its_first_line(letters, path):
+    letters.write([dead(0), dead(1)])
+    TruncatedUnderIts(path).write([dead(2)])
+    assert offsets_in(path) == ([2], 0)
+    letters.write([dead(3)])
+    assert offsets_in(path) == ([2, 3], 0)
 
 
 def test_a_folder_that_cannot_be_written_is_told_at_the_start(tmp_path):

@@ -10,9 +10,11 @@ from forebay.engine.csv_files import as_text
 from forebay.mods.kafka_consumer.backup import BackupSettings, CsvBackup
 from forebay.mods.kafka_consumer.backup_rows import records_in
 from forebay.testing.clock import FakeClock
+from forebay.testing.waiting import eventually
 
 POLLED = 1_705_312_801.123
 NEVER_SECONDS = 3_600.0
+SOON_SECONDS = 0.01
 
 
 def polled(offset=0, value=b"{}", key=b"k", headers=()) -> Record:
@@ -37,13 +39,17 @@ class Events:
 
 @contextmanager
 def backup_to(path, events=None, **settings):
-    """Writes when it is told to, unless asked for otherwise."""
+    """Writes when a batch is full and at its end, unless asked for otherwise."""
     wanted = {"flush_seconds": NEVER_SECONDS} | settings
     backup = CsvBackup(BackupSettings(Path(path), **wanted), FakeClock(POLLED), events or Events())
     try:
         yield backup
     finally:
         backup.close()
+
+
+def wait_until_written(backup, count):
+    eventually(lambda: backup.backed_up == count)
 
 
 def read(path):

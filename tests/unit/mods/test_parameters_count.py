@@ -363,14 +363,28 @@ def test_dlq_on_error_hold_keeps_the_message_until_it_can_be_written(mod):
 
 def test_dlq_on_error_skip_goes_on_and_says_that_it_is_lost(mod):
     mod.produce([b"1"])
-    locked = Locked(mod.letters_file)
+    mod.letters_file.write_text("name,price\n")
     run = mod.start(fail, dlq_on_error="skip", commit_interval_seconds=1)
     eventually(lambda: mod.committed() == 1)
     ended = run.stop()
-    locked.release()
     assert run.said("mod.dlq_write_failed")[0]["failures_skipped"] == 1
-    assert mod.letters == []
-    assert "only in the log" in ended.warnings[0]
+    assert mod.letters_file.read_text() == "name,price\n"
+    assert [("only their places are in the log" in told) for told in ended.warnings] == [True]
+    assert (ended.metrics["processed"], ended.metrics["failed"]) == (0, 1)
+
+
+def test_dlq_on_error_skip_waits_for_a_file_that_is_only_locked(mod):
+    mod.produce([b"1"])
+    locked = Locked(mod.letters_file)
+    run = mod.start(fail, dlq_on_error="skip", commit_interval_seconds=1)
+    run.wait_for("mod.dlq_write_failed", 2)
+    assert mod.committed() == 0
+    locked.release()
+    eventually(lambda: mod.committed() == 1)
+    ended = run.stop()
+    assert {told["failures_skipped"] for told in run.said("mod.dlq_write_failed")} == {0}
+    assert len(mod.letters) == 1
+    assert ended.errors == []
 
 
 def test_shutdown_timeout_seconds_is_how_long_what_runs_is_waited_for(mod):

@@ -289,6 +289,25 @@ def test_rows_that_were_rotated_away_meanwhile_are_counted_and_nothing_is_invent
     assert offsets(path.with_suffix(".csv.1")) == [0, 1]
 
 
+class RotatedMeanwhile(DlqFile):
+    """While its draft is written the file is renamed, and a live writer begins a new one."""
+
+    def _take_its_place(self, file, draft):
+        self.path.rename(self.path.with_suffix(".csv.1"))
+        write(self.path, dead(77))
+        super()._take_its_place(file, draft)
+
+
+def test_a_file_rotated_while_it_is_rewritten_is_not_put_over_the_new_one(path):
+    write(path, dead(0), dead(1))
+    file = RotatedMeanwhile(path)
+    with pytest.raises(Unavailable, match="rotated meanwhile"):
+        file.replace({file.read().rows[0]: [b""]})
+    assert offsets(path) == [77]
+    assert offsets(path.with_suffix(".csv.1")) == [0, 1]
+    assert len(list(path.parent.iterdir())) == 2
+
+
 def test_two_at_once_are_refused_and_leave_nothing_behind(path, permanent):
     write(path, dead(0))
     with DlqFile(path).alone(), pytest.raises(Unavailable, match="Another process is reprocessing"):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from forebay.settings import Flags, read_settings
@@ -94,6 +96,11 @@ def test_a_file_that_holds_nothing_says_nothing(written):
         ({"ALLOWED_ATTACHMENT_DOMAINS": "*.a.example"}, "suffixes that begin with a dot"),
         ({"ONELAKE_BASE_PATH": "ftp://x/y"}, "ftp:// is none of abfss"),
         ({"ONELAKE_BASE_PATH": "abfss://"}, "which names no place"),
+        (
+            {"CACHE_DIR": "abfss://w@h/cache"},
+            "'abfss://w@h/cache', a URL and no folder of this machine; write the path of a folder",
+        ),
+        ({"CACHE_DIR": "file:///var/cache"}, "a URL and no folder of this machine"),
         ({"FOREBAY_CA_FILE": "nowhere.pem"}, "'nowhere.pem', where no file is; write the path"),
         ({"KAFKA_SESSION_TIMEOUT_MS": "1500"}, "with a heartbeat every 1000 ms; write at least"),
         ({"KAFKA_SESSION_TIMEOUT_MS": "400000"}, "less than the session timeout of 400000 ms"),
@@ -121,6 +128,11 @@ def test_a_value_out_of_its_bounds_is_told_with_what_to_write(environment, says,
 )
 def test_a_problem_with_a_secret_does_not_show_it(text, environment, refused):
     assert "771177" not in refused(text, environment)
+
+
+def test_a_data_folder_in_an_object_store_is_refused_however_it_is_said(refused):
+    assert "--dir is abfss:/w@h/x, a URL and" in refused(folder=Path("abfss://w@h/x"))
+    assert "forebay.yaml:dir is 'az://w/x', a URL and" in refused("dir: az://w/x")
 
 
 def test_what_is_changed_can_be_shown_without_its_secrets(written):

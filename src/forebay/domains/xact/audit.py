@@ -57,9 +57,7 @@ class _Audit:
         self._source = choose_source(places, self._positions, self._books, request)
         self._steps = _Steps(self._total(), progress)
         self._lost_told = Marks()
-        self._files = FileReader(
-            places.files, self._books, self._steps.advance, content=request.content
-        )
+        self._files = FileReader(places, self._books, self._steps.advance, content=request.content)
 
     def report(self) -> DomainReport:
         if not self._request.is_bounded:
@@ -166,7 +164,7 @@ class _Audit:
                 self._books.add(
                     "unaccounted",
                     f"An attachment of {event.trace_id} is neither stored nor dead-lettered nor "
-                    f"refused, and no topic holds it. Send its event again, and report this.",
+                    f"refused, and no topic holds it. Report this, and {self._places.send_again}.",
                     event.trace_id,
                     url,
                 )

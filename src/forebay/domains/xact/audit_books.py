@@ -1,5 +1,6 @@
 """What an audit of xact knows so far: a few bits for each key, never the keys themselves."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from forebay.core.records import Offset
 from forebay.operations.domain_audit import Kind, Problem, Problems
 from forebay.operations.marks import Marks
+from forebay.outbound.errors import link
 
 IN_SOURCE = 1
 WAITS = 2
@@ -25,6 +27,7 @@ PRESENT = 4
 """The bits of a row of an event, beside IN_SOURCE and TOLD."""
 
 LOST = "lost"
+_HOST = re.compile(r"[0-9a-z.:-]{1,253}")
 STATES: Mapping[str, int] = {
     "stored": STORED,
     "refused": REFUSED,
@@ -73,8 +76,8 @@ class Books:
             self.problems.counts[kind] += 1
             return
         trace = None if trace_id is None else str(trace_id)
-        link = None if url is None else without_query(str(url))
-        self.problems.add(Problem(kind, detail, trace, link))
+        told = None if url is None else host_and_link(str(url))
+        self.problems.add(Problem(kind, detail, trace, told))
 
     def states_of_attachments(self) -> dict[str, int]:
         """Of those that an event of the source names."""
@@ -90,11 +93,10 @@ class Books:
         return sum(n for bits, n in counts.items() if bits & EXPECTED and not bits & PRESENT)
 
 
-def without_query(url: str) -> str:
-    """A link's signature is a secret, and stands in its query."""
+def host_and_link(url: str) -> str:
+    """A link's query is a secret, its path may name a person, and a malformed one hides both."""
     try:
-        parts = urlsplit(url)
-        place = parts.netloc.rpartition("@")[2]
+        host = urlsplit(url).hostname or ""
     except ValueError:
-        return "a link that cannot be read"
-    return f"{parts.scheme}://{place}{parts.path}" if place else parts.path
+        host = ""
+    return f"{host}, {link(url)}" if _HOST.fullmatch(host) else link(url)

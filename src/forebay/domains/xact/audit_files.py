@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from forebay.core.errors import InvalidName
 from forebay.domains.xact.audit_books import Books
+from forebay.domains.xact.audit_places import AuditPlaces
 from forebay.domains.xact.audit_rows import Advance, StoredRow
-from forebay.lakehouse.files.port import Files, FileStat
+from forebay.lakehouse.files.names import without_last_part
+from forebay.lakehouse.files.port import FileStat
 from forebay.operations.marks import Marks
 
 THERE = 1
@@ -20,8 +22,11 @@ LISTED_AT_ONCE = 2_000
 class FileReader:
     """`content`: files are read and hashed where their row has a hash."""
 
-    def __init__(self, files: Files, books: Books, advance: Advance, *, content: bool) -> None:
-        self._files = files
+    def __init__(
+        self, places: AuditPlaces, books: Books, advance: Advance, *, content: bool
+    ) -> None:
+        self._files = places.files
+        self._send_again = places.send_again
         self._books = books
         self._advance = advance
         self._content = content
@@ -62,8 +67,9 @@ class FileReader:
             ):
                 self._books.add(
                     "orphan_file",
-                    f"No row of xact_attachments names the file {file.name} ({file.size:,} "
-                    f"bytes), and no result of it is on its way. Restore its row, or delete it.",
+                    f"No row of xact_attachments names the file {without_last_part(file.name)} "
+                    f"({file.size:,} bytes), and no result of it is on its way. Restore its row, "
+                    f"or delete it.",
                 )
 
     def _is_claimed(self, row: StoredRow) -> bool:
@@ -112,9 +118,8 @@ class FileReader:
     def _missing(self, row: StoredRow) -> None:
         self._books.add(
             "missing_file",
-            f"The row of an attachment of {row.trace_id} names the file {row.blob_path}, which is "
-            f"not there. Restore it, or have the sender send the event again after the row is "
-            f"deleted.",
+            f"The row of an attachment of {row.trace_id} names {_file_of(row)}, which is not "
+            f"there. Restore it; or delete the row, and {self._send_again}.",
             row.trace_id,
             row.attachment_url,
         )
@@ -122,11 +127,15 @@ class FileReader:
     def _other_content(self, row: StoredRow, what: str) -> None:
         self._books.add(
             "wrong_content",
-            f"The file {row.blob_path} of {row.trace_id} has {what}. Somebody changed the file, or "
-            f"the disk did: restore it.",
+            f"Of {row.trace_id} {_file_of(row)} has {what}. Somebody changed the file, or the disk "
+            f"did: restore it.",
             row.trace_id,
             row.attachment_url,
         )
+
+
+def _file_of(row: StoredRow) -> str:
+    return f"the file {without_last_part(row.blob_path)}" if row.blob_path else "no file"
 
 
 def _number(file: FileStat) -> int:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forebay.broker.port import Broker, Watermarks
+from forebay.core.durations import written
 from forebay.core.records import Offset, TopicPartition
 from forebay.domains.xact import tables
 from forebay.domains.xact.settings import XactSettings
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.routes import Route
 from forebay.lakehouse.files.port import Files
-from forebay.lakehouse.tables.port import Table
+from forebay.lakehouse.tables.port import StoredPosition, Table
 from forebay.operations.spans import watermarks_of
 from forebay.operations.unfinished import Unfinished
 from forebay.state.port import Database
@@ -45,6 +46,15 @@ class AuditPlaces:
     def watermarks(self, topic: str) -> dict[TopicPartition, Watermarks]:
         return watermarks_of(self.broker.admin(), topic)
 
+    @property
+    def send_again(self) -> str:
+        """What a person can do about an attachment that was followed once, for a sentence."""
+        window = written(self.settings.seen_window_seconds)
+        return (
+            f"have the event sent with a fresh link, or as it is when {window} have passed since "
+            f"it last came: until then it is skipped as a repeat"
+        )
+
     def route(self, stage: str) -> Route:
         return next(route for route in self.pipeline.routes if route.stage == stage)
 
@@ -56,29 +66,46 @@ class Positions:
         self._places = places
         self.unfinished = Unfinished(places.broker, places.pipeline)
         self.ingested = self.unfinished.passed(places.route(INGESTER).group)
-        self._stored = {table: self._read(table) for table in WRITERS}
+        self._stored: dict[str, dict[TopicPartition, Offset]] = {}
+        self._of_others: set[str] = set()
+        for table in WRITERS:
+            self._read(table)
 
     def stored(self, table: str) -> Mapping[TopicPartition, Offset]:
         """How far a table's writer has come, as the table itself says."""
         return self._stored[table]
 
+    def holds_others(self, table: str) -> bool:
+        """Whether its writer has filled it from another topic, or an earlier one of the name."""
+        return table in self._of_others
+
     def source_of(self, table: str) -> str:
         topics = self._places.settings.topics
         return topics.events if table == tables.EVENTS else topics.downloads_results
 
-    def _read(self, table: str) -> dict[TopicPartition, Offset]:
-        opened = self._places.table(table)
+    def _read(self, table: str) -> None:
         topic = self.source_of(table)
-        if opened is None or not self._places.watermarks(topic):
-            return {}
-        (described,) = self._places.broker.admin().describe_topics([topic])
+        here = (topic, self._incarnation(topic))
+        self._stored[table] = {}
+        for source, offset in ((p.source, p.next_offset) for p in self._written(table)):
+            if (source.topic, source.incarnation) == here:
+                self._stored[table][TopicPartition(topic, source.partition)] = offset
+            elif offset:
+                self._of_others.add(table)
+
+    def _written(self, table: str) -> list[StoredPosition]:
+        """Where the table's writer stands, in all that it ever read."""
+        opened = self._places.table(table)
+        if opened is None:
+            return []
         pipeline = self._places.pipeline
         stage = WRITERS[table]
         writers = {f"{pipeline.name}-{stage}", f"{pipeline.group_prefix}-{stage}"}
-        return {
-            TopicPartition(topic, position.source.partition): position.next_offset
-            for position in opened.describe().positions
-            if position.sink in writers
-            and position.source.topic == topic
-            and position.source.incarnation == (described.id or topic)
-        }
+        return [position for position in opened.describe().positions if position.sink in writers]
+
+    def _incarnation(self, topic: str) -> str | None:
+        """As sinks store it; None for a topic that does not exist."""
+        if not self._places.watermarks(topic):
+            return None
+        (described,) = self._places.broker.admin().describe_topics([topic])
+        return described.id or topic

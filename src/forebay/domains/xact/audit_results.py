@@ -52,6 +52,9 @@ class ResultReader:
         self, record: Record, body: Mapping[str, Any], table: str, *, audited_only: bool
     ) -> None:
         number = attachment_number(str(body.get("trace_id")), str(body["attachment_url"]))
+        if table == tables.ATTACHMENTS:
+            # Stored twice with other content, the second file is beside the first, without a row.
+            keep_path(self._books, body)
         if record.offset >= self._positions.stored(table).get(record.at, 0):
             self._books.attachments.mark_known(number, WAITS)
             keep_path(self._books, body)
@@ -93,8 +96,8 @@ class ResultReader:
         self._books.add(
             "unaccounted",
             f"An attachment of {body.get('trace_id')} failed for good, and its dead letter is "
-            f"neither in the ledger nor on its topic: it cannot be replayed. Ask the sender to "
-            f"send the event again.",
+            f"neither in the ledger nor on its topic: it cannot be replayed. Instead "
+            f"{self._places.send_again}.",
             body.get("trace_id"),
             body["attachment_url"],
         )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from forebay.broker.port import Watermarks
 from forebay.core.errors import Unusable
-from forebay.core.records import Offset, Record, TopicPartition
+from forebay.core.records import Record, TopicPartition
 from forebay.domains.xact import tables
 from forebay.domains.xact.audit_books import (
     LETTER,
@@ -95,9 +95,11 @@ class RawEvents:
 
     @property
     def reaches_back(self) -> bool:
-        """All that is asked for is still there."""
+        """All that is asked for is still there, and not in a topic before this one."""
+        is_first = not self.positions.holds_others(tables.EVENTS)
         return self.exists and all(
-            low == 0 or self._began_before(at, low) for at, (low, _) in self._marks.items()
+            (is_first and span.low == 0) or self._began_before(at, span)
+            for at, span in self._marks.items()
         )
 
     def events(self) -> Iterator[list[SourceEvent]]:
@@ -132,7 +134,7 @@ class RawEvents:
         is_written = record.offset < self._written.get(record.at, 0)
         return SourceEvent(
             event.trace_id,
-            () if event.assignment_id is None else links,
+            event.links_to_store,
             number,
             is_expected=is_written and not self._has_letter(record, WRITERS[tables.EVENTS]),
             aside=aside,
@@ -162,11 +164,12 @@ class RawEvents:
             consumer.close()
         return rest_of(self._marks, starts)
 
-    def _began_before(self, at: TopicPartition, low: Offset) -> bool:
+    def _began_before(self, at: TopicPartition, span: Watermarks) -> bool:
         """An older record than was asked for is still there, so the others are."""
         if self.request.from_ms is None:
             return False
-        first = records_in(self.places.broker, {at: Watermarks(low, low + 1)})
+        low, end = span
+        first = records_in(self.places.broker, {at: Watermarks(low, min(low + 1, end))})
         oldest = next((records[0] for records in first if records), None)
         return oldest is not None and oldest.timestamp_ms < self.request.from_ms
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import orjson
 
+from forebay.core.envelope import read_envelope
 from forebay.core.records import Record
 from forebay.domains.xact.settings import DOMAIN
 from forebay.engine.payloads import Undecodable
+from forebay.engine.routes import AGAIN
 
 _EVENTS = uuid.UUID("8f9c3c1e-5a34-5d0b-9a55-2f0f6c6f4e11")
 
@@ -52,6 +54,11 @@ class Event:
         """Each link once, in the order given; what is no link is left out."""
         given = self.data.get("attachments") or ()
         return tuple(dict.fromkeys(url for url in given if isinstance(url, str) and url.strip()))
+
+    @property
+    def links_to_store(self) -> tuple[str, ...]:
+        """None without an assignment: nobody could find their files."""
+        return () if self.assignment_id is None else self.attachments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +138,7 @@ def read_event(record: Record) -> Event:
         trace_id=trace_id,
         type=kind,
         version=_text(raw.get("version")) or "1",
-        at=_time(_first(raw, "utcDateTime", "timestamp"), record.timestamp_ms),
+        at=_time(_first(raw, "utcDateTime", "timestamp"), _came_ms(record)),
         data=data,
         raw=raw,
         given_id=given_id if isinstance(given_id, str) and given_id else None,
@@ -146,6 +153,17 @@ def domain_of(record: Record) -> str:
 
 def media_id(trace_id: str, url: str) -> str:
     return str(uuid.uuid5(_EVENTS, trace_id + url))
+
+
+def _came_ms(record: Record) -> int:
+    """What comes back to us is written anew, and its envelope says when it first came.
+
+    Elsewhere an envelope is a stranger's, and is not believed.
+    """
+    envelope = read_envelope(record) if record.topic.endswith(AGAIN) else None
+    if envelope is None:
+        return record.timestamp_ms
+    return min(envelope.origin.timestamp_ms, record.timestamp_ms)
 
 
 def _object(value: bytes | None) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Which links of which events were handled before, within a window."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 from forebay.core.clock import Clock
@@ -41,27 +41,22 @@ class SeenEvents:
             known = self._open().known([event.trace_id])
         except ForebayError as error:
             self._is_gone(error)
-            return event.attachments
+            return event.links_to_store
         self._is_away = False
         if not known:
-            return event.attachments
-        return [url for url in event.attachments if (event.trace_id, fingerprint(url)) not in known]
+            return event.links_to_store
+        return [
+            url for url in event.links_to_store if (event.trace_id, fingerprint(url)) not in known
+        ]
 
-    def mark(self, events: Collection[Event]) -> None:
-        """Durable on return. Raises what the state raises."""
+    def mark(self, links: Iterable[tuple[str, str]]) -> None:
+        """Pairs of a trace id and a link. Durable on return. Raises what the state raises."""
         now_ms = int(self._clock.now() * 1000)
         table = self._open()
-        table.add(self._sightings(events, now_ms))
+        table.add([Sighting(trace_id, fingerprint(url), now_ms) for trace_id, url in links])
         if self._clock.monotonic() - self._forgot_at >= FORGET_EVERY_SECONDS:
             self._forgot_at = self._clock.monotonic()
             table.forget_before(now_ms - self._window_ms)
-
-    def _sightings(self, events: Iterable[Event], now_ms: int) -> list[Sighting]:
-        return [
-            Sighting(event.trace_id, fingerprint(url), now_ms)
-            for event in events
-            for url in event.attachments
-        ]
 
     def _open(self) -> SeenTable:
         with self._opening:

@@ -1,6 +1,7 @@
 """What each stage of xact does with one record: record in, outcome out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,13 +28,15 @@ from forebay.domains.xact.results import completed, refused
 from forebay.domains.xact.settings import DOMAIN
 from forebay.domains.xact.tools import Tools, tools_of
 from forebay.engine.context import Context
+from forebay.engine.handling import TRACE_HEADERS
 from forebay.outbound.errors import UrlRefused
 from forebay.outbound.expiry import expires_at
-from forebay.outbound.rules import check_url
+from forebay.outbound.rules import HostRules, check_url
 
 CACHE_MISSES = "cache_misses"
 CACHE_MISSES_MAX = 3
 DOMAIN_HEADER = ("domain", DOMAIN.encode())
+_TRACES = TRACE_HEADERS - {"domain"}
 
 
 def make_download_tasks(record: Record, context: Context) -> Outcome:
@@ -45,7 +48,7 @@ def make_download_tasks(record: Record, context: Context) -> Outcome:
     event = read_event(record)
     if not event.attachments:
         return Skip("the event has no attachments")
-    if event.assignment_id is None:
+    if not event.links_to_store:
         context.log("The event has attachments but no assignment id", trace_id=event.trace_id)
         return Skip("the event has attachments but no assignment id")
     links = _links_to_follow(event, context, tools)
@@ -81,7 +84,8 @@ async def upload(cached: CachedDownload, context: Context) -> Outcome:
 
 def mark_seen(records: Sequence[Record], shared: Mapping[str, Any]) -> None:
     """Only now: an event whose tasks were not acknowledged is no repeat when it comes again."""
-    tools_of(shared).seen.mark([read_event(record) for record in records])
+    tools = tools_of(shared)
+    tools.seen.mark(_links_followed(records, tools.downloading.strategy.rules))
 
 
 def drop_cached(records: Sequence[Record], shared: Mapping[str, Any]) -> None:
@@ -111,6 +115,16 @@ def _links_to_follow(event: Event, context: Context, tools: Tools) -> Sequence[s
     if context.attempt > 1 or context.is_replay:
         return event.attachments
     return tools.seen.unseen(event)
+
+
+def _links_followed(records: Sequence[Record], rules: HostRules) -> Iterator[tuple[str, str]]:
+    """Not what was refused: once the rules are mended its event may be sent again at once."""
+    for record in records:
+        event = read_event(record)
+        for url in event.links_to_store:
+            with suppress(UrlRefused):
+                check_url(url, rules)
+                yield event.trace_id, url
 
 
 def _tasks_and_refusals(
@@ -157,7 +171,7 @@ def _task(event: Event, url: str, there: BlobPath, tools: Tools) -> DownloadTask
 
 def _to_send(source: Record, event: Event, message: DownloadTask | DownloadResult) -> Record:
     """Keyed by the trace id, whatever key the event came with."""
-    traces = [header for header in source.headers if header[0] != "domain"]
+    traces = [header for header in source.headers if header[0] in _TRACES]
     return Record(orjson.dumps(message), event.trace_id.encode(), [*traces, DOMAIN_HEADER])
 
 

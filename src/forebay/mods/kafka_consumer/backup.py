@@ -1,13 +1,12 @@
 """Every polled record as a row of a CSV file: a safety net, never in the way of the work.
 
 What cannot be written is tried again every few seconds, and held meanwhile as far as the queue
-goes. What does not fit is dropped and counted, or holds up the polling, as was asked for.
+goes. What does not fit is dropped and counted; who would rather wait asks for room before.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Literal
 
 from forebay.core.clock import Clock
 from forebay.core.errors import ForebayError
@@ -26,8 +25,7 @@ class BackupSettings:
     path: Path
     batch_size: int = 1_000
     flush_seconds: float = 5.0
-    queue_bytes_max: int = 64 * 2**20
-    on_full: Literal["drop", "block"] = "drop"
+    queue_bytes_max: int = 32 * 2**20
 
 
 class CsvBackup:
@@ -44,7 +42,6 @@ class CsvBackup:
         self._waiting: list[Polled] = []
         self._bytes = 0
         self._offered = 0
-        self._asked = self._answered = 0
         self._is_dropping = self._is_closing = self._is_over = False
         self._trouble = ""
         self._thread = Thread(target=self._write_on, name="backup-csv", daemon=True)
@@ -56,16 +53,14 @@ class CsvBackup:
         return self._trouble
 
     def has_room_for(self, record: Record) -> bool:
-        """With "block" an offer would not wait. For who would rather stop polling before."""
+        """An offer would not drop it."""
         with self._changed:
             return self._has_room(_size(record))
 
     def offer(self, record: Record) -> bool:
-        """False where it was dropped. Waits for room only where "block" was asked for."""
+        """False where it was dropped."""
         size = _size(record)
         with self._changed:
-            if not self._has_room(size) and self._settings.on_full == "block":
-                self._changed.wait_for(lambda: self._has_room(size) or self._is_closing)
             self._offered += 1
             is_taken = self._has_room(size) and not self._is_closing
             if is_taken:
@@ -78,17 +73,6 @@ class CsvBackup:
             self._tell_dropping()
         return is_taken
 
-    def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Whether all that was offered before is in the file or was dropped."""
-        with self._changed:
-            self._asked += 1
-            ticket = self._asked
-            self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: self._answered >= ticket or self._is_over, timeout_seconds
-            )
-            return self._answered >= ticket and not self._trouble
-
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Writes what it can within that time. May repeat."""
         with self._changed:
@@ -99,7 +83,6 @@ class CsvBackup:
             is_first, self._is_over = not self._is_over, True
             lost = self._offered - self.backed_up - self.dropped
             self.dropped += lost
-            self._changed.notify_all()
         if is_first:
             self._tell_closed(lost)
 
@@ -116,23 +99,19 @@ class CsvBackup:
     def _write_on(self) -> None:
         is_last = False
         while not is_last:
-            batch, asked, is_last = self._next_batch()
+            batch, is_last = self._next_batch()
             self._write(batch)
-            with self._changed:
-                self._answered = asked
-                self._changed.notify_all()
         self._file.close()
 
-    def _next_batch(self) -> tuple[list[Polled], int, bool]:
+    def _next_batch(self) -> tuple[list[Polled], bool]:
         with self._changed:
             self._changed.wait_for(self._is_due, self._settings.flush_seconds)
             batch, self._waiting = self._waiting, []
-            return batch, self._asked, self._is_closing
+            return batch, self._is_closing
 
     def _is_due(self) -> bool:
-        if self._is_closing or self._asked > self._answered:
-            return True
-        return not self._trouble and len(self._waiting) >= self._settings.batch_size
+        is_full = len(self._waiting) >= self._settings.batch_size
+        return self._is_closing or (is_full and not self._trouble)
 
     def _write(self, batch: list[Polled]) -> None:
         while batch:
@@ -169,7 +148,6 @@ class CsvBackup:
                 self.backed_up += len(written)
             if self._bytes <= self._settings.queue_bytes_max // 2:
                 self._is_dropping = False
-            self._changed.notify_all()
 
     def _tell_dropping(self) -> None:
         """Once until half of the queue is free again: a burst is one event."""

@@ -5,12 +5,12 @@ by the operating system's own means: a file that was truncated under its writer 
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from forebay.core.errors import AccessDenied, ForebayError, Full, Unavailable, Unusable
 from forebay.engine.csv_files import (
     NO_ROOM,
+    cut_back,
     is_in_place,
     mend_end,
     raw_rows,
@@ -94,9 +94,7 @@ def _append(descriptor: int, content: bytes, end: int) -> None:
     try:
         write_all(descriptor, content)
     except OSError:
-        with suppress(OSError):
-            if os.fstat(descriptor).st_size > end:
-                os.ftruncate(descriptor, end)
+        cut_back(descriptor, end)
         raise
 
 

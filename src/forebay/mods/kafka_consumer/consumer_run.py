@@ -30,8 +30,6 @@ from forebay.mods.kafka_consumer.watched_consumer import Watch
 from forebay.mods.result import Ended
 from forebay.observability.clock import SystemClock
 
-BACKUP_QUEUE_BYTES = 32 * 2**20
-
 
 def run_consumer(configuration: Configuration, tell: Teller, wish: Wish) -> Ended:
     """Until somebody wants it to end, or it ends by itself. Raises only what the start raises."""
@@ -126,8 +124,6 @@ def _open_backup(
         configuration.backup_path,
         batch_size=configuration.csv_batch_size,
         flush_seconds=configuration.csv_flush_interval_seconds,
-        queue_bytes_max=BACKUP_QUEUE_BYTES,
-        on_full=configuration.backup_on_full,
     )
     backup = CsvBackup(settings, SystemClock(), tell)
     closing.callback(backup.close)

@@ -9,7 +9,7 @@ import stat
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -19,17 +19,19 @@ from forebay.core.errors import ForebayError, Full, Unavailable, Unusable
 from forebay.engine.csv_files import (
     LINE_END,
     NO_ROOM,
+    append_all,
     cells,
+    is_in_place,
     locked,
     mend_end,
     raw_rows,
     sync_folder,
-    write_all,
 )
 from forebay.engine.letter_rows import COLUMNS, letter_in
 
 LOCK_SECONDS = 30.0
 _ALONE_SECONDS = 0.2
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,21 @@ class DlqFile:
                         target.write(others.popleft() if others else row)
                     target.flush()
                     os.fsync(target.fileno())
-                draft.rename(self.path)
+                self._take_its_place(file, draft)
                 sync_folder(self.path.parent)
             except OSError as error:
                 draft.unlink(missing_ok=True)
                 raise _trouble(self.path, error) from error
         return sum(map(len, left.values()))
+
+    def _take_its_place(self, file: BufferedReader, draft: Path) -> None:
+        if not is_in_place(file.fileno(), self.path):
+            draft.unlink()
+            raise Unavailable(
+                f"{self.path} was rotated meanwhile. It is as it was; run it again on the rotated "
+                f"file."
+            )
+        draft.rename(self.path)
 
     @contextmanager
     def _opened(self) -> Iterator[BufferedReader]:
@@ -115,13 +126,14 @@ class DlqFile:
 def add_rows(path: Path, head: bytes, rows: Sequence[bytes]) -> None:
     """Durable on return. A row that is there already is not written again."""
     try:
-        with locked(path, os.O_RDWR | os.O_CREAT, LOCK_SECONDS) as descriptor:
+        with locked(path, _APPENDING, LOCK_SECONDS) as descriptor:
             present = _present(descriptor, path, head)
             new = [ended for row in rows if (ended := _ended(row)) not in present]
             size = os.fstat(descriptor).st_size
             columns = cells(head.removeprefix(BOM_UTF8))
             end = mend_end(descriptor, size, lambda row: letter_in(columns, row) is not None)
-            _write(descriptor, b"".join(new) if end else _ended(head) + b"".join(new), end)
+            content = b"".join(new)
+            append_all(descriptor, content if end else _ended(head) + content, end)
             sync_folder(path.parent)
     except OSError as error:
         raise _trouble(path, error) from error
@@ -137,17 +149,6 @@ def _present(descriptor: int, path: Path, head: bytes) -> set[bytes]:
                 f"another file for permanent failures."
             )
         return {_ended(row) for row in rows}
-
-
-def _write(descriptor: int, content: bytes, end: int) -> None:
-    try:
-        os.lseek(descriptor, end, os.SEEK_SET)
-        write_all(descriptor, content)
-        os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
 
 
 def _ended(row: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """What a run came to: exit code, figures, and what a person should look at."""
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from forebay.engine.health import StageHealth
 from forebay.mods.kafka_consumer.backup import CsvBackup
@@ -29,23 +30,41 @@ NOTHING_DONE: Mapping[str, float] = {
 }
 
 
+class Failures(NamedTuple):
+    """`skipped` ones are lost, as was asked for. `trouble` is why the last write failed."""
+
+    failed: int
+    written: int
+    skipped: int
+    trouble: str
+
+    @property
+    def unwritten(self) -> int:
+        """What was revoked before its turn is none of them: somebody else has it now."""
+        return max(0, self.failed - self.written - self.skipped) if self.trouble else 0
+
+
 def outcome_of(ending: Ending, watch: Watch, letters: ToldLetters | None, stuck: int) -> Ended:
     configuration, backup, health = watch.configuration, watch.backup, ending.health
-    failed, handled = _count(health, "dead_lettered"), _count(health, "handled")
+    failures = _failures(health, letters)
     dropped = backup.dropped if backup else 0
-    warnings = list(_warnings(configuration, health, letters, dropped))
-    errors = list(_errors(ending, configuration, stuck))
+    warnings = list(_warnings(configuration, health, failures, dropped))
+    errors = [
+        *_errors(ending, configuration, ending.left_behind - failures.unwritten),
+        *_unwritten(configuration, failures),
+        *_stuck(configuration, stuck),
+    ]
     return Ended(
         _exit_code(ending, is_well=not errors, has_warnings=bool(warnings)),
         metrics={
-            "processed": handled - failed,
-            "failed": failed,
+            "processed": max(0, _count(health, "handled") - failures.written - failures.skipped),
+            "failed": failures.failed,
             "backed_up": backup.backed_up if backup else 0,
             "backup_dropped": dropped,
             "committed": watch.seen.messages_committed,
             "seconds": round(ending.seconds, 3),
         },
-        artifacts=_artifacts(configuration, backup, failed),
+        artifacts=_artifacts(configuration, backup, failures),
         warnings=warnings,
         errors=errors,
     )
@@ -63,15 +82,18 @@ def _exit_code(ending: Ending, *, is_well: bool, has_warnings: bool) -> ExitCode
     return WITH_WARNINGS if has_warnings else SUCCESS
 
 
-def _errors(ending: Ending, configuration: Configuration, stuck: int) -> Iterator[str]:
+def _errors(ending: Ending, configuration: Configuration, running: int) -> Iterator[str]:
     if ending.failure is not None:
         yield f"{type(ending.failure).__name__}: {ending.failure}"
-    elif not ending.is_clean:
+    elif running > 0:
         yield (
-            f"{ending.left_behind} messages were still being processed after "
+            f"{running} messages were still being processed after "
             f"{configuration.shutdown_timeout_seconds} s; they were not committed and come again. "
             f"Raise shutdown_timeout_seconds, or make the processor faster."
         )
+
+
+def _stuck(configuration: Configuration, stuck: int) -> Iterator[str]:
     if stuck > configuration.worker_count * STUCK_SHARE_MAX:
         yield (
             f"{stuck} of {configuration.worker_count} workers did not return within "
@@ -80,23 +102,36 @@ def _errors(ending: Ending, configuration: Configuration, stuck: int) -> Iterato
         )
 
 
+def _unwritten(configuration: Configuration, failures: Failures) -> Iterator[str]:
+    if failures.unwritten:
+        yield (
+            f"{failures.unwritten} failed messages could not be written to "
+            f"{configuration.dlq_path}; they were not committed and come again. {failures.trouble}"
+        )
+
+
+def _failures(health: StageHealth | None, letters: ToldLetters | None) -> Failures:
+    failed = _count(health, "dead_lettered")
+    if letters is None:
+        return Failures(failed, 0, 0, "")
+    return Failures(failed, letters.written, letters.skipped, letters.trouble)
+
+
 def _warnings(
     configuration: Configuration,
     health: StageHealth | None,
-    letters: ToldLetters | None,
+    failures: Failures,
     dropped: int,
 ) -> Iterator[str]:
-    skipped = letters.skipped if letters else 0
-    failed = _count(health, "dead_lettered") - skipped
-    if failed > 0:
+    if failures.written:
         yield (
-            f"{failed} messages failed and are in {configuration.dlq_path}. Look at them, then: "
-            f"forebay mod reprocess-dlq."
+            f"{failures.written} messages failed and are in {configuration.dlq_path}. Look at "
+            f"them, then: forebay mod reprocess-dlq."
         )
-    if skipped:
+    if failures.skipped:
         yield (
-            f"{skipped} messages failed and could not be written to {configuration.dlq_path}; "
-            f"dlq_on_error is skip, so they are only in the log."
+            f"{failures.skipped} messages failed and could not be written to "
+            f"{configuration.dlq_path}; dlq_on_error is skip, so only their places are in the log."
         )
     if dropped:
         yield f"{dropped} messages were processed without a row in {configuration.backup_path}."
@@ -105,10 +140,10 @@ def _warnings(
 
 
 def _artifacts(
-    configuration: Configuration, backup: CsvBackup | None, failed: int
+    configuration: Configuration, backup: CsvBackup | None, failures: Failures
 ) -> dict[str, str]:
     artifacts = {"backup_path": str(configuration.backup_path)} if backup else {}
-    return artifacts | ({"dlq_path": str(configuration.dlq_path)} if failed else {})
+    return artifacts | ({"dlq_path": str(configuration.dlq_path)} if failures.written else {})
 
 
 def _count(health: StageHealth | None, name: str) -> int:

@@ -303,7 +303,7 @@ _DEAD_LETTERS = (
         default="hold",
         choices=("hold", "skip"),
         description="Where the file cannot be written: hold the messages until it can, or skip "
-        "them (they are logged, and lost).",
+        "them (their places are logged; they are lost).",
     ),
 )
 

@@ -1,11 +1,14 @@
 """Every attachment is in one state, and whatever is taken away by hand is missed."""
 
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
+from forebay.attachments.upload import beside
 from forebay.domains.xact import tables
 from forebay.operations.spans import RECORDS_AT_ONCE
+from forebay.outbound.errors import link
 from forebay.state.expired_ranges import ExpiredRange, ExpiredRanges
 from forebay.state.schema import migrate
 from forebay.state.sqlite.database import SqliteDatabase
@@ -93,7 +96,7 @@ def test_a_row_that_was_deleted_is_missed(whole):
     assert kinds(report) == ["missing_row", "unaccounted"]
     assert report.attachments == STATES | {"stored": 2, "lost": 1}
     (row, lost) = report.problems.told
-    assert (row.trace_id, row.attachment_url) == ("t-both", "https://files.example/0/file.pdf")
+    assert (row.trace_id, row.attachment_url) == ("t-both", f"files.example, {link(LINKS[0])}")
     assert lost.attachment_url == row.attachment_url
 
 
@@ -118,7 +121,7 @@ def test_a_file_that_was_deleted_is_missed(whole):
     del whole.files.held[path]
     (problem,) = whole.audit().problems.told
     assert (problem.kind, problem.trace_id) == ("missing_file", "t-both")
-    assert path in problem.detail
+    assert path.rpartition("/")[0] + "/….pdf" in problem.detail
 
 
 def test_one_other_byte_in_a_file_is_found_by_its_hash_alone(whole):
@@ -195,7 +198,43 @@ def test_a_file_without_a_row_is_an_orphan(whole):
     whole.files.held["documentsReceived/A-1/t-9/A-1_stray.pdf"] = b"x"
     (problem,) = whole.audit().problems.told
     assert problem.kind == "orphan_file"
-    assert "t-9/A-1_stray.pdf" in problem.detail
+    assert "documentsReceived/A-1/t-9/….pdf" in problem.detail
+
+
+def test_no_finding_tells_a_links_path_or_secret_or_a_files_name(whole):
+    malformed = "https:secret@[hidden/Jane-Roe.pdf?X-Amz-Signature=secret"
+    stored = whole.items(tables.ATTACHMENTS)
+    whole.event("t-lost", [url(9, "Jane-Roe.pdf"), malformed])
+    whole.finish()
+    stored.append(dict(stored[0]))
+    del whole.files.held[stored[1]["blob_path"]]
+    whole.files.held[stored[2]["blob_path"]] += b"!"
+    whole.files.held["documentsReceived/A-1/t-9/Jane-Roe.pdf"] = b"x"
+    problems = whole.audit().problems.told
+    assert {problem.kind for problem in problems} == {
+        *("missing_file", "wrong_content", "orphan_file", "doubled_row", "unaccounted")
+    }
+    told = str(problems)
+    for hidden in ("Jane", "ecret", "hidden", "A-1_file", "/0/", "file.pdf"):
+        assert hidden not in told
+    assert link(malformed) in {problem.attachment_url for problem in problems}
+
+
+def test_a_second_file_beside_the_first_is_no_orphan_when_its_row_was_absorbed(whole):
+    """One link, downloaded twice, whose host gave other content the second time."""
+    row = whole.items(tables.ATTACHMENTS)[0]
+    second = beside(row["blob_path"], row["attachment_url"])
+    whole.files.held[second] = b"other content"
+    result = replace(whole.result(whole.both, LINKS[0]), blob_path=second)
+    whole.send(result, whole.topics.downloads_results)
+    whole.finish()
+    assert kinds(whole.audit()) == []
+
+
+def test_a_lost_attachment_is_advised_what_the_window_of_repeats_allows(world):
+    world.event("t-1", [LINKS[0]])
+    (problem,) = world.finish().audit().problems.told
+    assert "with a fresh link, or as it is when 1d have passed" in problem.detail
 
 
 @pytest.mark.parametrize("lies_in", ["cached", "results", "tier"])
@@ -277,7 +316,7 @@ def test_an_attachment_that_is_nowhere_is_lost(world):
     assert report.attachments["lost"] == 1
     (problem,) = report.problems.told
     assert (problem.kind, problem.trace_id) == ("unaccounted", "t-1")
-    assert problem.attachment_url == "https://files.example/0/file.pdf"
+    assert problem.attachment_url == f"files.example, {link(LINKS[0])}"
 
 
 def test_a_record_nobody_can_read_waits_until_the_ingester_comes_to_it(world):

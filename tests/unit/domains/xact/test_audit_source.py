@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from forebay.core.sinks import SourcePartition
 from forebay.domains.xact import tables
 from forebay.state.schema import migrate
 from forebay.state.sqlite.database import SqliteDatabase
@@ -72,6 +73,34 @@ def test_the_raw_topic_stays_the_source_of_what_it_still_holds(days):
     trim(days, 1)
     assert days.audit(from_ms=milliseconds(DAY_3)).source == "xact.events.raw"
     assert days.audit(from_ms=milliseconds(DAY_2)).source == "xact_events"
+
+
+@pytest.mark.parametrize("before", [("xact.events.raw", "b-0"), ("old.events.raw", "b-1")])
+def test_a_topic_made_anew_is_not_the_source_of_what_an_earlier_one_held(days, before):
+    """It was deleted and made again, or the pipeline moved to another broker."""
+    topic, incarnation = before
+    days.tables[tables.EVENTS].stored[
+        "xact-event-writer", SourcePartition(topic, 0, incarnation)
+    ] = 9
+    early = dict(days.items(tables.EVENTS)[0]) | {"trace_id": "t-before"}
+    days.items(tables.EVENTS).append(early)
+    report = days.audit()
+    assert report.source == "xact_events"
+    assert (report.attachments["stored"], report.attachments["lost"]) == (3, 1)
+    assert [problem.trace_id for problem in report.problems.told] == ["t-before"]
+    assert days.audit(from_ms=milliseconds(DAY_3)).source == "xact_events"
+
+
+def test_an_audit_of_some_days_ends_though_retention_has_emptied_a_partition(days):
+    trim(days, 4)
+    assert days.audit(from_ms=milliseconds(DAY_3)).source == "xact_events"
+
+
+def test_another_sinks_position_and_an_empty_one_change_no_source(days):
+    stored = days.tables[tables.EVENTS].stored
+    stored["mod-kafka_consumer", SourcePartition("other", 0, "b-0")] = 9
+    stored["xact-event-writer", SourcePartition("xact.events.raw", 0, "b-0")] = 0
+    assert days.audit().source == "xact.events.raw"
 
 
 def test_what_came_before_cannot_be_told_where_neither_has_it(days):

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 import orjson
 import pytest
 
+from forebay.core.envelope import Envelope, Origin, seal
 from forebay.domains.xact.messages import domain_of, media_id, read_event
 from forebay.engine.payloads import Undecodable
 from unit.domains.xact.events import HOST, event_record, event_value
@@ -39,6 +40,28 @@ def test_a_link_that_is_given_twice_is_one_attachment_and_what_is_no_link_is_non
 def test_an_event_without_a_time_happened_when_it_came():
     event = read_event(event_record(utcDateTime=None))
     assert event.at == datetime(2026, 1, 5, 10, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("topic", "first_ms", "at"),
+    [
+        ("xact-event-ingester.xact.events.raw.again", 1_767_000_000_000, "2025-12-29T09:20:00"),
+        ("xact.events.raw", 1_767_000_000_000, "2026-01-05T10:30:00"),
+        ("xact-event-ingester.xact.events.raw.again", 2**63 - 1, "2026-01-05T10:30:00"),
+    ],
+    ids=["came back", "forged on the raw topic", "forged far ahead"],
+)
+def test_an_event_without_a_time_that_comes_back_happened_when_it_first_came(topic, first_ms, at):
+    origin = Origin("xact.events.raw", 0, 0, first_ms)
+    record = event_record(utcDateTime=None)._replace(topic=topic)
+    sealed = record._replace(headers=seal(record, Envelope("id", "group", origin)))
+    assert read_event(sealed).at == datetime.fromisoformat(f"{at}+00:00")
+
+
+def test_links_without_an_assignment_are_not_to_be_stored():
+    assert read_event(event_record()).links_to_store == read_event(event_record()).attachments
+    unassigned = read_event(event_record(data={"assignmentId": None}))
+    assert (len(unassigned.attachments), unassigned.links_to_store) == (1, ())
 
 
 def test_a_time_with_another_offset_is_the_same_moment():

@@ -1,6 +1,7 @@
 """From an event to its files and rows, and to a named end for all that cannot get there."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -62,6 +63,14 @@ def test_records_carry_their_domain_and_the_trace_id_as_key(world):
         assert ("domain", b"xact") in record.headers
 
 
+def test_a_task_carries_its_traces_and_no_other_header_of_the_event(world):
+    world.send(links(A, "ftp://x"), headers={"traceparent": "00-1", "authorization": "Bearer x"})
+    for topic in ("xact.downloads.pending", "xact.downloads.results"):
+        names = {name for record in world.run.records(topic) for name, _ in record.headers}
+        assert {"traceparent", "domain"} <= names
+        assert "authorization" not in names
+
+
 def test_a_busy_host_is_asked_again_and_its_file_is_stored(world):
     world.host.answers[A] = [DownloadFailed("busy", "The host is busy.")] * 3
     world.send(links(A))
@@ -104,6 +113,33 @@ def test_a_repeat_makes_no_second_task(world):
     world.run.advance(6)
     assert world.host.asked == [A]
     assert len(stored(world)) == 1
+
+
+def test_a_refused_link_is_no_repeat_so_its_event_may_be_sent_again_at_once(world):
+    refused = "https://other.example/a.pdf"
+    world.send(links(A, refused))
+    world.run.advance(6)
+    world.send(links(A, refused))
+    world.run.advance(6)
+    assert world.host.asked == [A]
+    assert [row["attachment_url"] for row in failed(world)] == [refused] * 2
+    assert letters(world) == []
+
+
+def test_a_refused_host_that_is_allowed_then_is_downloaded_when_its_event_comes_again(tmp_path):
+    url = "https://other.example/a.pdf"
+    with ExitStack() as closing:
+        world = World(tmp_path, SETTINGS, closing)
+        world.send(links(url))
+        world.run.advance(6)
+        assert [row["error_category"] for row in failed(world)] == ["refused"]
+        assert "have the event sent again" in failed(world)[0]["error_message"]
+    mended = replace(SETTINGS, allowed_hosts=("files.example", "other.example"))
+    with ExitStack() as closing:
+        world = World(tmp_path, mended, closing)
+        world.send(links(url))
+        world.run.advance(6)
+        assert [row["attachment_url"] for row in stored(world)] == [url]
 
 
 def test_the_same_event_with_a_fresh_link_is_handled_for_that_link(world):
@@ -163,6 +199,17 @@ def test_a_cached_file_that_was_lost_is_downloaded_again_three_times_at_most(wor
     world.run.advance(6)
     assert ("upload", "cache_lost") in letters(world)
     assert len(failed(world)) == 1
+
+
+def test_a_cache_that_was_moved_or_is_mounted_elsewhere_still_gives_its_files(world):
+    world.send(links(A))
+    (cached,) = world.run.records("xact.downloads.cached")
+    message = orjson.loads(cached.value)
+    moved = message | {"local_cache_path": "../old/mount/" + message["local_cache_path"][-35:]}
+    world.run.send("xact.downloads.cached", orjson.dumps(moved))
+    world.run.advance(6)
+    assert world.file(PATH) == content_of(A)
+    assert letters(world) == []
 
 
 def test_a_path_outside_the_cache_is_never_read(world):

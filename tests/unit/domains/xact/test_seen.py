@@ -24,6 +24,10 @@ def event(*links):
     return read_event(event_record(data={"attachments": list(links)}))
 
 
+def pairs(*links):
+    return [("tr-1", url) for url in links]
+
+
 def seen(table, clock=None, said=None):
     emit = (lambda name, **_: said.append(name)) if said is not None else lambda *_, **__: None
     return SeenEvents(lambda: table, DAY, clock or FakeClock(), emit)
@@ -32,22 +36,22 @@ def seen(table, clock=None, said=None):
 def test_nothing_is_seen_before_it_was_marked(table):
     known = seen(table)
     assert list(known.unseen(event("a", "b"))) == ["a", "b"]
-    known.mark([event("a", "b")])
+    known.mark(pairs("a", "b"))
     assert list(known.unseen(event("a", "b"))) == []
 
 
 def test_an_event_sent_again_with_a_fresh_link_is_handled_for_that_link(table):
     known = seen(table)
-    known.mark([event("a?signature=1")])
+    known.mark(pairs("a?signature=1"))
     assert list(known.unseen(event("a?signature=1", "a?signature=2"))) == ["a?signature=2"]
 
 
 def test_what_was_seen_before_the_window_is_handled_again(table):
     clock = FakeClock()
     known = seen(table, clock)
-    known.mark([event("a")])
+    known.mark(pairs("a"))
     clock.advance(DAY + FORGET_EVERY_SECONDS)
-    known.mark([event("b")])
+    known.mark(pairs("b"))
     assert list(known.unseen(event("a"))) == ["a"]
 
 

@@ -12,6 +12,7 @@ from deltalake.schema import ArrayType, PrimitiveType
 
 from forebay.core.errors import InvalidRequest, RowsRefused, Unusable
 from forebay.core.sinks import SourcePartition
+from forebay.lakehouse.tables.delta.handle import TableHandle
 from forebay.lakehouse.tables.delta.location import TableLocation
 from forebay.lakehouse.tables.delta.sink import DeclaredTable, DeltaSink
 from forebay.state.sql_values import Column
@@ -141,6 +142,34 @@ def test_an_upsert_over_more_days_than_one_merge_takes_replaces_each(path):
     assert sink.position([HERE]) == {HERE: 2}
 
 
+class NothingToMerge(TableHandle):
+    appended = 0
+
+    def replace(self, frame, matching, positions):
+        return False
+
+    def append(self, frame, positions):
+        NothingToMerge.appended += 1
+        super().append(frame, positions)
+
+
+class SinkOfNothingToMerge(DeltaSink):
+    def _open_handle(self):
+        return NothingToMerge(self._table.location)
+
+
+def test_of_several_merges_that_find_nothing_to_do_only_the_last_stores_a_position(path):
+    days = [MONDAY + timedelta(days=number) for number in range(8)]
+    commit_all(sink_at(path, "upsert"), [order("a", 1, day) for day in days])
+    table = DeclaredTable(TableLocation(str(path)), COLUMNS, ("id",), "upsert", ("day",))
+    sink = SinkOfNothingToMerge("orders-row", table)
+    sink.position([HERE])
+    NothingToMerge.appended = 0
+    sink.commit([order("a", 2, day) for day in days], {HERE: 2})
+    assert NothingToMerge.appended == 1
+    assert sink.position([HERE]) == {HERE: 2}
+
+
 def test_the_first_position_of_a_sink_survives_an_upsert_of_several_merges(path):
     days = [MONDAY + timedelta(days=number) for number in range(8)]
     commit_all(sink_at(path), [order("a", 1, day) for day in days])
@@ -255,6 +284,17 @@ def test_a_row_without_its_key_or_its_partition_is_refused(path, missing):
     with pytest.raises(RowsRefused, match=f"has no {missing}"):
         sink.commit([order("a"), order("b") | {missing: None}], {HERE: 2})
     assert rows_in(path) == []
+
+
+@pytest.mark.parametrize("mode", ["append", "append_missing", "upsert"])
+def test_a_partition_named_as_delta_names_none_is_refused_for_its_keys_would_double(path, mode):
+    columns = (Column("id"), Column("region"))
+    sink = sink_at(path, mode, columns, ("region",), () if mode == "append" else ("id",))
+    nowhere = {"id": "a", "region": "__HIVE_DEFAULT_PARTITION__"}
+    with pytest.raises(RowsRefused, match="as region, by which its table is partitioned"):
+        sink.commit([{"id": "a", "region": "north"}, nowhere], {HERE: 2})
+    sink.commit([{"id": "__HIVE_DEFAULT_PARTITION__", "region": "north"}], {HERE: 2})
+    assert rows_in(path, "id") == [("__HIVE_DEFAULT_PARTITION__",)]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_an_error_of_writing(error, expected):
         (TableNotFoundError("No files in log segment"), Unusable),
         (TableNotFoundError(DENIED), AccessDenied),
         (DeltaError("Kernel error: Json error: Truncated record"), Damaged),
+        (DeltaError("Kernel error: Invalid Checkpoint: Had a _last_checkpoint hint"), Damaged),
         (DeltaProtocolError("unsupported feature"), Unusable),
         (OSError(AWAY), Unavailable),
     ],

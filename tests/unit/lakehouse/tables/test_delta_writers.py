@@ -12,8 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
-from forebay.core.errors import AccessDenied, Fenced, OutcomeUnknown, Unusable
+from forebay.core.errors import AccessDenied, Fenced, OutcomeUnknown, Unavailable, Unusable
 from forebay.core.sinks import SourcePartition
 from forebay.lakehouse.tables.delta import handle as handles
 from forebay.lakehouse.tables.delta.location import TableLocation
@@ -226,6 +227,22 @@ def test_a_commit_whose_answer_was_lost_is_not_stored_again(path):
     sink.commit([order("a")], {FIRST: 1})
     sink.commit([order("b")], {FIRST: 2})
     assert rows_in(path) == [("a", 1), ("b", 1)]
+
+
+class RefusedCommit(handles.TableHandle):
+    def append(self, frame, positions):
+        raise CommitFailedError("Metadata changed since last commit.")
+
+
+class SinkOfRefusedCommits(DeltaSink):
+    def _open_handle(self):
+        return RefusedCommit(self._table.location)
+
+
+def test_a_commit_that_is_refused_again_and_again_is_told_with_the_client_s_reason(path):
+    sink = sink_at(path, kind=SinkOfRefusedCommits)
+    with pytest.raises(Unavailable, match=r"\(Metadata changed.*held and tried again"):
+        sink.commit([order("a")], {FIRST: 1})
 
 
 # Processes that are killed.

@@ -63,7 +63,8 @@ class BatchWriter:
         *early, last = _chunks(changed)
         for chunk in early:
             self._merge(handle, chunk, [], stands_at)
-        self._merge(handle, last, missing, reaches)
+        if not self._merge(handle, last, missing, reaches):
+            handle.append(frame.clear(), reaches)
         _remember(rows, parts, missing)
 
     def _merge(
@@ -72,16 +73,16 @@ class BatchWriter:
         changed: Sequence[Part],
         missing: Sequence[pl.DataFrame],
         positions: Positions,
-    ) -> None:
-        """A merge that finds nothing to do stores no position, so an append does."""
+    ) -> bool:
+        """False where it found nothing to do, and so stored no position either."""
         frame = pl.concat([*(part.rows for part in changed), *missing])
-        if changed:
-            touched = [part.values for part in changed]
-            nulls = [name for name in self._key if frame[name].has_nulls()]
-            condition = matching(self._key, handle.partition_by, touched, nulls)
-            if handle.replace(frame, condition, positions):
-                return
-        handle.append(frame if not changed else frame.clear(), positions)
+        if not changed:
+            handle.append(frame, positions)
+            return True
+        touched = [part.values for part in changed]
+        nulls = [name for name in self._key if frame[name].has_nulls()]
+        condition = matching(self._key, handle.partition_by, touched, nulls)
+        return handle.replace(frame, condition, positions)
 
 
 def _remember(rows: KeyedRows, parts: Sequence[Part], missing: Sequence[pl.DataFrame]) -> None:

@@ -15,6 +15,8 @@ from forebay.state.sql_values import Column, sql_type, stored_value
 
 Row = Mapping[str, object]
 
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
 _AS_THEY_ARE: tuple[tuple[type[pl.DataType], set[type]], ...] = (
     (pl.String, {str}),
     (pl.Boolean, {bool}),
@@ -36,6 +38,16 @@ def frame_of(
     return pl.DataFrame(
         [_series(rows, column, may_be_null=column.name not in needed) for column in columns]
     )
+
+
+def check_partitions(frame: pl.DataFrame, partition_by: Sequence[str]) -> None:
+    """Raises RowsRefused for the one text by which Delta says that there is none."""
+    for name in partition_by:
+        if frame.schema[name] == pl.String and (frame[name] == NO_VALUE).any():
+            raise RowsRefused(
+                f"A row has {NO_VALUE} as {name}, by which its table is partitioned; it would be "
+                f"read back as none. Nothing was stored. Give the row another value there."
+            )
 
 
 def _series(rows: Sequence[Row], column: LiveColumn, *, may_be_null: bool) -> pl.Series:

@@ -10,7 +10,11 @@ import orjson
 import polars as pl
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 
-from forebay.lakehouse.tables.delta.durability import make_durable, set_torn_commits_aside
+from forebay.lakehouse.tables.delta.durability import (
+    make_durable,
+    make_what_is_left_durable,
+    set_torn_commits_aside,
+)
 from forebay.lakehouse.tables.delta.location import TableLocation
 from forebay.lakehouse.tables.delta.troubles import told_when_reading, told_when_writing
 
@@ -50,10 +54,11 @@ class TableHandle:
 
     def append(self, frame: pl.DataFrame, positions: Positions) -> None:
         """A frame without rows stores the positions alone."""
+        before = self.version
         with told_when_writing(self.location):
             properties = _properties(positions, tries=APPENDS_TRIED_MAX)
             write_deltalake(self.table, frame, mode="append", commit_properties=properties)
-        self._committed()
+        self._committed(before)
 
     def replace(self, frame: pl.DataFrame, matching: str, positions: Positions) -> bool:
         """Rows that match are replaced, the others added. False: nothing was to do, and neither
@@ -72,12 +77,23 @@ class TableHandle:
             merger.when_matched_update_all().when_not_matched_insert_all().execute()
         if self.version == before:
             return False
-        self._committed()
+        self._committed(before)
         return True
 
-    def _committed(self) -> None:
+    def make_durable_since(self, version: int | None) -> None:
+        """What was committed after it, by whomever: a process may have died before it did that.
+
+        None: nobody knows since when, so as far back as a checkpoint may be missing.
+        """
+        first = max(0, self.version - CHECKPOINT_COMMITS) if version is None else version + 1
+        if (folder := self.location.folder) is not None:
+            make_what_is_left_durable(folder, range(first, self.version + 1))
+
+    def _committed(self, before: int) -> None:
+        """Somebody else's commits may stand between."""
         self.commits += 1
         if (folder := self.location.folder) is not None:
+            make_what_is_left_durable(folder, range(before + 1, self.version))
             make_durable(folder, self.version)
 
 
@@ -104,7 +120,10 @@ def create_where_missing(
 
 def mend_after_a_power_cut(location: TableLocation) -> list[int]:
     """The versions that were set aside. An object store has none: it acknowledges what is whole."""
-    return [] if location.folder is None else set_torn_commits_aside(location.folder)
+    if location.folder is None:
+        return []
+    with told_when_reading(location):
+        return set_torn_commits_aside(location.folder)
 
 
 def _configuration(key: Sequence[str]) -> dict[str, str | None]:

@@ -40,7 +40,9 @@ def applications(store: Store, version: int) -> dict[str, int]:
     """The newest number of each, of the newest checkpoint and what was committed since."""
     names = [path.rpartition("/")[2] for path in file_sizes(store, LOG)]
     checkpoints = [
-        (int(found[1] or found[2]), name) for name in names if (found := _CHECKPOINT.match(name))
+        (int(found[1] or found[2]), name)
+        for name in names
+        if (found := _CHECKPOINT.fullmatch(name))
     ]
     newest = max((at for at, _ in checkpoints if at <= version), default=-1)
     told: dict[str, int] = {}

@@ -15,7 +15,7 @@ from forebay.lakehouse.tables.delta.applications import (
 )
 from forebay.lakehouse.tables.delta.batches import BatchWriter
 from forebay.lakehouse.tables.delta.column_types import LiveColumn, live_columns, schema_of
-from forebay.lakehouse.tables.delta.frames import frame_of
+from forebay.lakehouse.tables.delta.frames import check_partitions, frame_of
 from forebay.lakehouse.tables.delta.handle import (
     TableHandle,
     create_where_missing,
@@ -23,6 +23,7 @@ from forebay.lakehouse.tables.delta.handle import (
 )
 from forebay.lakehouse.tables.delta.location import TableLocation
 from forebay.lakehouse.tables.delta.remembered_keys import RememberedKeys
+from forebay.lakehouse.tables.delta.troubles import reason_in
 from forebay.lakehouse.tables.port import WriteMode
 from forebay.observability.catalogue import Emit, silent
 from forebay.state.positions import is_stored_already
@@ -82,19 +83,21 @@ class DeltaSink:
     def commit(
         self, rows: Sequence[Mapping[str, object]], next_offsets: Mapping[SourcePartition, Offset]
     ) -> None:
+        reason = ""
         for _ in range(CONFLICTS_MAX):
             try:
                 self._commit(rows, next_offsets)
-            except CommitFailedError:
+            except CommitFailedError as error:
                 self._drop_handle()
+                reason = reason_in(error)
                 continue
             except Exception:
                 self._drop_handle()
                 raise
             return
         raise Unavailable(
-            f"Table {self._table.location} is changed by others faster than rows can be stored. "
-            f"Nothing of this batch was stored; it is tried again. Let one process write it."
+            f"Table {self._table.location} has refused a commit {CONFLICTS_MAX} times "
+            f"({reason}). The batch is held and tried again. Let one process write it."
         )
 
     def close(self) -> None:
@@ -105,6 +108,7 @@ class DeltaSink:
     ) -> None:
         handle = self._open()
         frame = frame_of(rows, self._columns, self._never_null(handle))
+        check_partitions(frame, handle.partition_by)
         stored = self._read_positions(handle, next_offsets)
         if is_stored_already(stored, self._expected, next_offsets):
             self._expected.update(stored)
@@ -131,6 +135,7 @@ class DeltaSink:
             )
             if handle.version != self._version:
                 self._remembered.forget()
+                handle.make_durable_since(self._version)
             self._version = handle.version
             self._stored.clear()
             self._handle = handle

@@ -34,7 +34,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(r"failed validation check|Non-nullable|violates|Invariant", re.IGNORECASE)
-_TORN = re.compile(r"Json error|Parquet error|Truncated|EOF", re.IGNORECASE)
+_TORN = re.compile(r"Json error|Parquet error|Invalid Checkpoint|Truncated|EOF", re.IGNORECASE)
 
 
 @contextmanager
