@@ -17,6 +17,9 @@ from benchmarks.xact_memory import MemoryRows
 from benchmarks.xact_recovery import RecoveryRows
 from benchmarks.xact_tables import append_rows, keyed_rows, memory_rows
 
+# Where files are as durable as they get; a folder for temporary files may be in memory.
+DISK = Path(__file__).parents[2] / ".cache"
+
 
 def rows(host: NginxHost, wanted: list[str]) -> Iterator[Row]:
     families: dict[str, Callable[[], Iterator[Row]]] = {
@@ -35,7 +38,7 @@ def rows(host: NginxHost, wanted: list[str]) -> Iterator[Row]:
 def main() -> int:
     print("measuring xact beside nginx on this machine; about twenty minutes", flush=True)
     with (
-        tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="forebay-bench-", dir=DISK) as folder,
         nginx_host(Path(folder) / "host") as host,
     ):
         met = Bench("xact").run(rows(host, sys.argv[1:]))

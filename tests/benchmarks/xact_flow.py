@@ -24,7 +24,7 @@ RATE = 300
 STEADY_SECONDS = 30
 WARM_SECONDS = 6
 PROCESSES = ("--count", "2")
-WARM, DONE = 0.1, 0.99
+MOST = 0.99
 EVERYTHING = (
     "forebay run xact; one 20 KB attachment per event over https from nginx on the "
     "same cores, embedded broker, local folders, every stored file durable, logs at info"
@@ -39,13 +39,17 @@ class FlowRows:
         self._rounds = 0
 
     def rows(self) -> Iterator[Row]:
+        for name, target in (("available_p50_ms", 150), ("available_p95_ms", 500)):
+            yield self._steady_row(name, target, "event accepted by the broker → file durable")
+        yield self._steady_row("recorded_p95_ms", 2_000, "… → the commit of its row")
         yield Row(
             "events_per_second",
             "1/s",
             Target(at_least=700),
             self._backlog,
-            f"{BACKLOG:,} events, two processes for the record stages and one for the tables: rows "
-            f"committed between {WARM:.0%} and {DONE:.0%} of all; {EVERYTHING}",
+            f"{BACKLOG:,} events, two processes for the record stages and one for the tables, "
+            f"from the first task until {MOST:.0%} of the rows are committed (the last batch waits "
+            f"its 5 s); {EVERYTHING}",
         )
         yield Row(
             "events_per_second_plan",
@@ -54,9 +58,6 @@ class FlowRows:
             self._again,
             "the same runs against the plan's NFR-1.2",
         )
-        for name, target in (("available_p50_ms", 150), ("available_p95_ms", 500)):
-            yield self._steady_row(name, target, "event accepted by the broker → file durable")
-        yield self._steady_row("recorded_p95_ms", 2_000, "… → the commit of its row")
         yield Row(
             "backlog_100k_minutes",
             "min",
@@ -138,10 +139,10 @@ def _throughput(place: XactPlace, events: int) -> dict[str, float]:
     if not len(stored) == len(recorded) == events:
         raise AssertionError(f"{len(stored)} stored and {len(recorded)} rows of {events} events")
     begun, rows = min(tasks), sorted(recorded.values())
-    warm, done = int(WARM * events), int(DONE * events)
+    most = int(MOST * events)
     return {
-        "events_per_second": (done - warm) / (rows[done] - rows[warm]),
-        "from_first_task_to_last_row": events / (rows[-1] - begun),
+        "events_per_second": most / (rows[most] - begun),
+        "to_the_last_row": events / (rows[-1] - begun),
         "files_per_second": events / (max(stored.values()) - begun),
         "seconds": rows[-1] - begun,
     }

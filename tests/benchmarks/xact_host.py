@@ -35,8 +35,11 @@ _LOCATION = "location /{size}/ {{ root {folder}/files; try_files /{size}.pdf =40
 
 @dataclass(frozen=True)
 class NginxHost:
+    """`home` is where everything of one benchmark lies until its end."""
+
     url: str
     ca_file: Path
+    home: Path
 
     def link(self, size: str, number: int) -> str:
         return f"{self.url}/{size}/{number}.pdf"
@@ -66,7 +69,7 @@ def nginx_host(folder: Path) -> Iterator[NginxHost]:
     process = subprocess.Popen([program, "-p", str(folder), "-c", str(configuration)])
     try:
         _await_port(port, process)
-        yield NginxHost(f"https://127.0.0.1:{port}", made.certificate)
+        yield NginxHost(f"https://127.0.0.1:{port}", made.certificate, folder)
     finally:
         process.terminate()
         process.wait()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -164,13 +163,9 @@ class XactPlace:
 
 @contextmanager
 def fresh_place(host: NginxHost, **more: Any) -> Iterator[XactPlace]:
-    """On the disk of the project, where files are as durable as they get."""
-    folder = Path(tempfile.mkdtemp(prefix="forebay-bench-", dir=_disk()))
-    try:
-        with XactPlace(folder, host, **more) as place:
-            yield place
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Kept until the end: after many files were deleted, making one costs several times as much."""
+    with XactPlace(Path(tempfile.mkdtemp(dir=host.home)), host, **more) as place:
+        yield place
 
 
 def send(producer: Producer, record: Record) -> None:
@@ -223,10 +218,6 @@ def peak_mib(pid: int) -> float:
 def share(values: Iterable[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
-
-
-def _disk() -> str:
-    return str(Path(__file__).parents[2] / ".cache")
 
 
 def as_json(line: bytes) -> dict[str, Any]:

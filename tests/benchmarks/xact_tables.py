@@ -1,6 +1,6 @@
 """What position, fence, keys and durability cost over a bare append of the Delta client."""
 
-import resource
+import os
 import statistics
 import tempfile
 import time
@@ -13,6 +13,7 @@ import polars as pl
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.results import Row, Target
+from benchmarks.xact_run import peak_mib
 from forebay.core.sinks import SourcePartition
 from forebay.lakehouse.tables.delta.location import TableLocation
 from forebay.lakehouse.tables.delta.sink import DeclaredTable, DeltaSink
@@ -208,7 +209,7 @@ def _write_everywhere(path: Path) -> float:
         rows = [_row(number * BATCH + at, "new", day, "completed") for at in range(BATCH)]
         rows[::10] = [_row(at, "known", day, f"round {number}") for at in range(0, BATCH, 10)]
         sink.commit(rows, {SOURCES[0]: number + 1})
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_mib(os.getpid())  # what the system accounts to a process counts its parent, too
 
 
 def _in_a_child(work: Callable[[Path], object], path: Path) -> float:
