@@ -81,7 +81,6 @@ def memory_rows() -> Iterator[Row]:
         _peak_of_a_writer,
         "peak of a process that upserts 60 batches of 1,000 rows over all 30 days of 1M rows by "
         "date, a tenth of them changed",
-        runs=1,
     )
 
 
