@@ -92,8 +92,15 @@ class Questions:
                 return {key: self._wait(subject, futures[key], deadline) for key in futures}
             except Unavailable:
                 if time.monotonic() > deadline or self._is_lost():
+                    self._start_over()
                     raise
                 time.sleep(_AGAIN_SECONDS)
+
+    def _start_over(self) -> None:
+        """With the next question. A node that was fenced is missing from one answer's metadata, and
+        a client that knows no other node has then forgotten all of them, for good.
+        """
+        self.__dict__.pop("_client", None)
 
     def tell(self, subject: str, order: Callable[[AdminClient], Future[Answer]]) -> Answer:
         """Asks once, for what must not happen twice."""
@@ -110,6 +117,7 @@ class Questions:
                 self._client.poll(0)
                 self.check_reachable()
                 if time.monotonic() > deadline:
+                    self._start_over()
                     raise self._connection.unreachable() from error
                 patience *= 2
             else:
@@ -122,6 +130,7 @@ class Questions:
             self._connection.check()
         except Unavailable:
             if not self._answers():
+                self._start_over()
                 raise
 
     def topic(self, name: str) -> TopicMetadata:
