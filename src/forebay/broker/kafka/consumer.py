@@ -163,7 +163,7 @@ class KafkaConsumer:
         while not self._ownership.closing:
             self._membership.start_what_waits()
             remaining = max(0.0, deadline - time.monotonic())
-            records = self._reader.take(min(_SLICE_SECONDS, remaining), records_max, bytes_max)
+            records = self._reader.take(_wait_of(remaining), records_max, bytes_max)
             if self._reader.raised:
                 self._readings.put_back(records)
             self._reader.raise_for_listener()
@@ -171,7 +171,7 @@ class KafkaConsumer:
                 self._cluster.connection.answered()
                 return records
             self._reader.raise_complaint()
-            if deadline - time.monotonic() < _SHORTEST_SECONDS:
+            if time.monotonic() >= deadline:
                 self._look_around()
                 break
         return []
@@ -204,3 +204,7 @@ class KafkaConsumer:
                 f"A consumer without a group cannot {wish}. Name a group when you make it."
             )
         return self._group
+
+
+def _wait_of(remaining: float) -> float:
+    return max(_SHORTEST_SECONDS, min(_SLICE_SECONDS, remaining)) if remaining else 0.0

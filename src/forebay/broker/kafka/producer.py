@@ -223,10 +223,10 @@ class KafkaProducer:
         self._client.poll(0)
         while not self._reports and not self._ownership.closing:
             remaining = deadline - time.monotonic()
-            if remaining < _SHORTEST_SECONDS:
+            if remaining <= 0:
                 self._connection.check_admission()
                 return
-            self._client.poll(min(_SLICE_SECONDS, remaining))
+            self._client.poll(max(_SHORTEST_SECONDS, min(_SLICE_SECONDS, remaining)))
 
     def _hand_out(self) -> list[Report]:
         reports, self._reports = self._reports, []
