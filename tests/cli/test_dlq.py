@@ -179,7 +179,7 @@ def test_a_letter_is_found_by_its_id_a_beginning_of_it_or_its_trace_id(shop):
 
 
 def run_test(folder, name):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
+    command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", name]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
