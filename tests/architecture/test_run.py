@@ -38,7 +38,6 @@ def test_a_run_without_ci_says_what_it_leaves_out_and_why(capsys):
 
 def test_a_run_without_npm_leaves_the_tests_on_azurite_out_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(run.azurite, "_CACHE", tmp_path)
     assert "the tests on Azurite cannot run: no Node found." in " ".join(run._left_out())
 
 

@@ -90,7 +90,7 @@ class AsideReader:
         written = self._positions.stored(tables.EVENTS).get(origin.at, 0)
         is_in_table_only = source.name == tables.EVENTS and origin.offset < written
         if event is None and is_in_table_only and request.holds(origin.timestamp_ms):
-            number = record_number("counted", origin.topic, origin.partition, origin.offset)
+            number = record_number("counted", origin)
             if not self._books.aside.mark(number, LETTER):
                 self._books.states_of_events[_state(letter)] += 1
 
@@ -102,8 +102,7 @@ class AsideReader:
                 keep_path(self._books, body)
 
     def _mark_record(self, stage: str, origin: Origin, bits: int) -> None:
-        number = record_number(stage, origin.topic, origin.partition, origin.offset)
-        self._books.aside.mark(number, bits)
+        self._books.aside.mark(record_number(stage, origin), bits)
 
     def _mark_event(self, event: Event | None, bits: int) -> None:
         if event is not None:

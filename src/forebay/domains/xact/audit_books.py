@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from urllib.parse import urlsplit
 
-from forebay.core.records import Offset
+from forebay.core.envelope import Origin
 from forebay.operations.domain_audit import Kind, Problem, Problems
 from forebay.operations.marks import Marks
 from forebay.outbound.errors import link
@@ -49,9 +49,9 @@ def event_number(trace_id: object, links: str) -> int:
     return hash(("event", trace_id, links))
 
 
-def record_number(stage: str, topic: str, partition: int, offset: Offset) -> int:
-    """Of a record as a stage first met it."""
-    return hash((stage, topic, partition, offset))
+def record_number(stage: str, origin: Origin) -> int:
+    """Of a record as a stage first met it. Its time tells it from one of an earlier log."""
+    return hash((stage, origin))
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from forebay.attachments.results import COMPLETED, FAILED_PERMANENT, status_of
 from forebay.attachments.results import REFUSED as REFUSED_CATEGORY
+from forebay.core.envelope import first_origin
 from forebay.core.records import Record
 from forebay.domains.xact import tables
 from forebay.domains.xact.audit_aside import body_of, keep_path
@@ -71,7 +72,7 @@ class ResultReader:
     def _tell_missing_row(
         self, record: Record, body: Mapping[str, Any], table: str, number: int
     ) -> None:
-        letter = record_number(WRITERS[table], record.topic, record.partition, record.offset)
+        letter = record_number(WRITERS[table], first_origin(record))
         if self._books.aside.of(letter) & LETTER:
             return
         self._books.attachments.mark(number, TOLD)

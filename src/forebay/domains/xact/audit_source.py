@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from forebay.broker.port import Watermarks
+from forebay.core.envelope import first_origin
 from forebay.core.errors import Unusable
 from forebay.core.records import Record, TopicPartition
 from forebay.domains.xact import tables
@@ -143,14 +144,14 @@ class RawEvents:
         )
 
     def _aside(self, record: Record) -> int:
-        number = record_number(INGESTER, record.topic, record.partition, record.offset)
+        number = record_number(INGESTER, first_origin(record))
         aside = self.books.aside.of(number)
         if record.offset >= self.positions.ingested.get(record.at, 0):
             aside |= WAITS
         return aside
 
     def _has_letter(self, record: Record, stage: str) -> bool:
-        number = record_number(stage, record.topic, record.partition, record.offset)
+        number = record_number(stage, first_origin(record))
         return bool(self.books.aside.of(number) & LETTER)
 
     def _since(self) -> dict[TopicPartition, Watermarks]:

@@ -173,6 +173,13 @@ def test_a_dead_letter_that_was_deleted_is_missed(whole, stage, trace):
     assert (problem.kind, problem.trace_id) == ("unaccounted", trace)
 
 
+def test_a_dead_letter_of_an_earlier_topic_excuses_no_record_at_its_offset(world):
+    record = world.send(b"no json")
+    world.bury("event-ingester", record._replace(timestamp_ms=record.timestamp_ms - 60_000))
+    report = world.finish().audit()
+    assert "unaccounted" in kinds(report)
+
+
 def test_a_dead_letter_that_is_on_its_way_to_the_ledger_is_enough(world):
     world.bury_attachment(world.event("t-dead", [LINKS[0]]), LINKS[0])
     world.bury("event-ingester", world.send(b"no json"))
